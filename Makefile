@@ -1,0 +1,68 @@
+# Every target sets up what it needs: a Python environment in .venv, a build in build/. No root, nothing outside this
+# folder is written.
+#
+#   make test    builds, runs the C++ tests labelled cpu and the Python tests
+#   make demo    runs a real model, stock and through coda; MODEL=dir takes a LLaMA safetensors folder
+#   make check   format, layers, sizes, warnings, tests, docs
+#   make asan    the C++ tests under address and undefined-behaviour sanitizers; make tsan: under the thread sanitizer
+#   make bench   the benchmarks; make format; make golden: regenerate golden files and the stub; make clean
+
+PYTHON ?= python3
+MODEL ?=
+JOBS ?= $(shell nproc)
+WERROR ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+BUILD := build/default
+REQUIREMENTS := requirements.txt requirements-model.txt
+READY := $(VENV)/.ready-$(shell cat $(REQUIREMENTS) tools/setup_venv | sha256sum | cut -c1-16)
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+unexport PYTHONHOME
+unexport PYTHONPATH
+
+.PHONY: test demo check bench asan tsan format golden build venv clean distclean
+.DEFAULT_GOAL := test
+
+venv: $(READY)
+
+$(READY):
+	@tools/setup_venv $(PYTHON) $(VENV) $@ $(REQUIREMENTS)
+
+build: $(READY)
+	@echo "== build (first time: some minutes)"
+	@cmake --preset default $(if $(WERROR),-DCODA_WERROR=ON)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+test: build
+	@tools/run_tests $(BUILD)
+
+demo: build
+	@echo "== demo"
+	@$(BIN)/python -m coda_cpp.demo $(if $(MODEL),--model "$(MODEL)")
+
+check: $(READY)
+	@tools/check
+
+asan tsan: $(READY)
+	@cmake --preset $@
+	@cmake --build build/$@ -j $(JOBS)
+	@ctest --test-dir build/$@ -L cpu --output-on-failure
+
+bench: build
+	@cmake --preset default -DCODA_BENCH=ON
+	@cmake --build $(BUILD) -j $(JOBS)
+	@tools/run_bench $(BUILD)
+
+format: $(READY)
+	@tools/our_files cpp | xargs clang-format -i
+
+golden: build
+	@tools/update_golden $(BUILD)
+
+clean:
+	rm -rf build python/coda_cpp/_core*.so
+
+distclean: clean
+	rm -rf $(VENV)
