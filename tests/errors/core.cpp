@@ -1,0 +1,41 @@
+// Every mistake src/core refuses, and its text.
+#include <gtest/gtest.h>
+
+#include "coda/tensor.h"
+#include "core/check.h"
+#include "support/error_row.h"
+
+namespace coda {
+namespace {
+
+using testing_support::expect_errors;
+
+TEST(CoreErrors, HaveTheirText) {
+  float data[12] = {};
+  const TensorView view(data, DType::F32, {3, 4});
+  const std::int64_t shape[] = {3, 4}, one_stride[] = {4};
+  expect_errors({
+      {typeid(ValueError), "tensor: got 5 dimensions, expected at most 4: reshape the tensor first",
+       [&] { TensorView(data, DType::F32, {1, 1, 1, 1, 1}); }},
+      {typeid(ValueError), "tensor: shape [3, -1] has a negative extent, expected 0 or more",
+       [&] { TensorView(data, DType::F32, {3, -1}); }},
+      {typeid(ValueError), "tensor: got 1 strides for shape [3, 4], expected one a dimension",
+       [&] { TensorView(data, DType::F32, shape, one_stride); }},
+      {typeid(ValueError), "transposed: got a tensor of shape [12], expected at least 2 dimensions",
+       [&] { (void)TensorView(data, DType::F32, {12}).transposed(); }},
+      {typeid(IndexError), "slice: axis 2 of a tensor of shape [3, 4], expected 0 to 1",
+       [&] { (void)view.slice(2, 0, 1); }},
+      {typeid(IndexError), "slice: range 2 to 5 leaves axis 1 of shape [3, 4]", [&] { (void)view.slice(1, 2, 5); }},
+      {typeid(ValueError),
+       "reshaped: a tensor of shape [4, 3] cannot be viewed as [12], expected a contiguous tensor with as many "
+       "elements: copy it first",
+       [&] { (void)view.transposed().reshaped({12}); }},
+      {typeid(ValueError), "Tensor::from: got 2 values for shape [3], expected 3",
+       [] { (void)Tensor::from({3}, std::vector<double>{1, 2}); }},
+      {typeid(InternalError), "internal error, please report it (1 + 1 == 3): arithmetic",
+       [] { INVARIANT(1 + 1 == 3, "arithmetic"); }},
+  });
+}
+
+}  // namespace
+}  // namespace coda
