@@ -1,0 +1,25 @@
+// Checks of the two factors of a product, and the extents they give it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "coda/problem.h"
+
+namespace coda {
+
+/// Extents of the output: rows of each part of A, columns of each part of B (one entry unless Concat), and K.
+struct Extents {
+  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> cols;
+  std::int64_t depth = 0;
+};
+
+/// Errors: ValueError, TypeError, NotImplementedError.
+Extents check_factors(std::string_view call, const Factor& a, const Factor& b);
+
+/// Refuses a tensor without memory or on another device than the CPU. `what` names it: "A", "operand 'bias'".
+void require_host_memory(std::string_view call, std::string_view what, const TensorView& tensor);
+
+}  // namespace coda

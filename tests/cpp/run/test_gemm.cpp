@@ -1,0 +1,114 @@
+// gemm, elementwise and run: which backend they take, and that they bind and check before they write.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "coda/build.h"
+#include "coda/error.h"
+#include "coda/gemm.h"
+#include "support/matrices.h"
+
+namespace coda {
+namespace {
+
+using namespace testing_support;
+using Numbers = std::vector<double>;
+
+Program scaled() {
+  Builder b("scaled");
+  b.store("out", b.acc() * b.load_scalar("alpha"));
+  return b.build();
+}
+
+const Tensor kA = Tensor::from({2, 2}, Numbers{1, 2, 3, 4});
+const Tensor kB = Tensor::from({2, 2}, Numbers{1, 0, 0, -1});
+
+TEST(Gemm, RunsOnEveryBackendAndByDefault) {
+  std::vector<std::string_view> names = backend_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), "reference"), names.end());
+  names.push_back({});
+  const Tensor alpha = Tensor::from({}, Numbers{10});
+  for (const std::string_view name : names) {
+    const Matrix out = make_output(2, 2, DType::F32);
+    gemm(kA, kB, scaled(), {{"alpha", alpha}, {"out", out.view}}, name);
+    expect_canaries(out);
+    EXPECT_EQ(values_of(out.view), (Numbers{10, -20, 30, -40})) << name;
+  }
+}
+
+TEST(Gemm, TakesTheFirstBackendThatCan) {
+  const Tensor a = Tensor::copy(kA, DType::F64), b = Tensor::copy(kB, DType::F64);
+  const Tensor alpha = Tensor::from({}, Numbers{0.1}, DType::F64);
+  const Matrix out = make_output(2, 2, DType::F64);
+  gemm(a, b, scaled(), {{"alpha", alpha}, {"out", out.view}});
+  EXPECT_EQ(values_of(out.view), (Numbers{0.1, -0.2, 3 * 0.1, -0.4}));
+}
+
+TEST(Gemm, RunsSegments) {
+  const Tensor alpha = Tensor::from({}, Numbers{10}), beta = Tensor::from({}, Numbers{1});
+  const Matrix left = make_output(2, 2, DType::F32), right = make_output(2, 2, DType::F32);
+  const Segment segments[] = {{scaled(), {{"alpha", alpha}, {"out", left.view}}},
+                              {scaled(), {{"alpha", beta}, {"out", right.view}}}};
+  gemm(kA, concat({kB, kB}), segments);
+  EXPECT_EQ(values_of(left.view), (Numbers{10, -20, 30, -40}));
+  EXPECT_EQ(values_of(right.view), (Numbers{1, -2, 3, -4}));
+}
+
+TEST(Elementwise, RunsWithoutAProduct) {
+  Builder b("plus");
+  b.store("out", b.load_tile("x") + 1.0);
+  const Matrix out = make_output(2, 2, DType::BF16);
+  elementwise(2, 2, b.build(), {{"x", kA}, {"out", out.view}});
+  EXPECT_EQ(values_of(out.view), (Numbers{2, 3, 4, 5}));
+}
+
+TEST(Run, RefusesAnIndexBeforeItWrites) {
+  Builder b("target");
+  b.store("copy", b.load_tile("x") + 0.0);
+  b.store("logit", select_col(b.load_tile("x"), b.load_col("target")));
+  const Matrix copy = make_output(2, 2, DType::F32), logit = make_output(2, 1, DType::F32);
+  const Tensor target = Tensor::from({2}, Numbers{1, 2}, DType::I32);
+  const Operands operands = {{"x", kA}, {"target", target}, {"copy", copy.view}, {"logit", logit.view}};
+  EXPECT_THROW(elementwise(2, 2, b.build(), operands), IndexError);
+  for (const double value : values_of(copy.view)) EXPECT_TRUE(std::isnan(value));
+  for (const double value : values_of(logit.view)) EXPECT_TRUE(std::isnan(value));
+}
+
+// The environment is read once, so each value needs a process of its own.
+class BackendOption : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  [[noreturn]] static void run_with(const char* value) {
+    setenv("CODA_BACKEND", value, 1);
+    const Matrix out = make_output(2, 2, DType::F32);
+    const Tensor alpha = Tensor::from({}, Numbers{10});
+    try {
+      gemm(kA, kB, scaled(), {{"alpha", alpha}, {"out", out.view}});
+      std::fprintf(stderr, "got %g\n", out.view.at(0, 1));
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    std::exit(0);
+  }
+};
+
+TEST_F(BackendOption, NamesTheBackend) {
+  EXPECT_EXIT(run_with("reference"), testing::ExitedWithCode(0), "got -20");
+  EXPECT_EXIT(run_with("refrence"), testing::ExitedWithCode(0), "backend 'refrence' is not in this build");
+}
+
+TEST(Threads, CanBeSetAndReset) {
+  const int standard = num_threads();
+  EXPECT_GE(standard, 1);
+  set_num_threads(3);
+  EXPECT_EQ(num_threads(), 3);
+  set_num_threads(0);
+  EXPECT_EQ(num_threads(), standard);
+}
+
+}  // namespace
+}  // namespace coda
