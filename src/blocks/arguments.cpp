@@ -1,0 +1,68 @@
+#include "blocks/arguments.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace coda {
+namespace {
+
+constexpr std::int64_t kMaxPartials = 64;
+constexpr std::int64_t kPartialUnit = 64;
+
+std::string expected_text(std::initializer_list<Extent> extents) {
+  std::string shape, meaning;
+  for (const Extent& extent : extents) {
+    shape += (shape.empty() ? "" : ", ") + (extent.value < 0 ? std::string("any") : std::to_string(extent.value));
+    meaning += concat(meaning.empty() ? "" : ", ", extent.meaning);
+  }
+  return concat("[", shape, "] (", meaning, ")");
+}
+
+}  // namespace
+
+void require_shape(std::string_view call, std::string_view name, const TensorView& tensor,
+                   std::initializer_list<Extent> extents) {
+  const auto shape = tensor.shape();
+  const bool fits =
+      std::equal(shape.begin(), shape.end(), extents.begin(), extents.end(),
+                 [](std::int64_t got, const Extent& want) { return want.value < 0 || got == want.value; });
+  REQUIRE(ValueError, fits, call, ": ", name, " has shape ", shape_text(shape), ", expected ", expected_text(extents));
+  REQUIRE(NotImplementedError, tensor.device().kind == DeviceKind::Cpu, call, ": ", name,
+          " is on a GPU, expected host memory: copy it first");
+}
+
+void require_shape_if_given(std::string_view call, std::string_view name, const std::optional<TensorView>& tensor,
+                            std::initializer_list<Extent> extents) {
+  if (tensor) require_shape(call, name, *tensor, extents);
+}
+
+void require_stream(std::string_view call, const NormedStream& stream) {
+  require_shape(call, "stream.x", stream.x, {{-1, "T"}, {-1, "d"}});
+  const std::int64_t rows = stream.x.view().shape(0), width = stream.x.view().shape(1);
+  REQUIRE(ValueError, width > 0, call, ": stream.x has shape ", shape_text(stream.x.view().shape()),
+          ", expected at least one column: a norm needs a width");
+  require_shape(call, "stream.h", stream.h, {{rows, "T"}, {width, "d"}});
+  require_shape(call, "stream.sum_sq", stream.sum_sq, {{rows, "T"}, {-1, "partials"}});
+}
+
+void require_norm(std::string_view call, std::string_view name, const RmsNorm& norm, std::int64_t width) {
+  if (norm.kind == epilogues::NormWeight::None) return;
+  require_shape(call, name, norm.weight, {{width, "the width that is normalised"}});
+}
+
+std::int64_t partial_width_for(std::int64_t columns) {
+  const std::int64_t unit = kMaxPartials * kPartialUnit;
+  return kPartialUnit * std::max<std::int64_t>((columns + unit - 1) / unit, 1);
+}
+
+std::int64_t partial_count_for(std::int64_t columns) {
+  const std::int64_t width = partial_width_for(columns);
+  return (columns + width - 1) / width;
+}
+
+epilogues::DelayedRms delayed(const NormedStream& stream, const RmsNorm& norm) {
+  return {stream.x.view().shape(1), norm.eps};
+}
+
+}  // namespace coda

@@ -1,0 +1,32 @@
+// What a model holds, and the one way through its layers.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "blocks/llama/weights.h"
+#include "coda/model.h"
+#include "coda/safetensors.h"
+
+namespace coda {
+
+struct LlamaModel::State {
+  LlamaConfig config;
+  LayerConfig layer;
+  std::vector<float> frequencies;
+  std::optional<Checkpoint> checkpoint;  ///< keeps the mapped file that weights point into
+  LlamaWeights weights;
+
+  /// Rows of the embedding. Errors: IndexError for a token outside [0,V).
+  Tensor embedded(std::string_view call, const TensorView& tokens) const;
+
+  /// Hidden states after the last layer, ready for the final norm. `caches`: one a layer, extended by the tokens.
+  NormedStream forward(std::string_view call, const TensorView& tokens, std::vector<KvCache>* caches = nullptr,
+                       const LayerObserver& observer = {}) const;
+
+  /// Logits f32 of a stream that forward gave.
+  Tensor logits(const NormedStream& stream) const;
+};
+
+}  // namespace coda

@@ -1,0 +1,35 @@
+// The weights of a LLaMA model, taken from named tensors.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coda/model.h"
+
+namespace coda {
+
+/// Where weights come from. `where` completes "… in <where>" in errors: "folder '/models/x'", "the given tensors".
+struct WeightSource {
+  std::string where;
+  std::vector<std::string> names;
+  std::function<TensorView(const std::string& name)> view;  ///< of a name in `names`
+};
+
+struct LlamaWeights {
+  TensorView embedding;  ///< (V,d)
+  TensorView head;       ///< (V,d); the embedding itself when tied
+  RmsNorm final_norm;
+  std::vector<LayerWeights> layers;
+  std::vector<Tensor> owned;  ///< what some of the views above point to
+};
+
+enum class Ownership : std::uint8_t { Share, Copy };
+
+/// Takes the weights `config` asks for and refuses missing and superfluous ones; then converts to `dtype`, or copies
+/// if asked. Errors: ValueError, TypeError, all before anything is converted.
+LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, std::optional<DType> dtype,
+                          Ownership ownership);
+
+}  // namespace coda
