@@ -1,0 +1,113 @@
+"""gemm and elementwise on numpy arrays, torch CPU tensors and whatever speaks DLPack."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from typing import Any, NamedTuple, Sequence
+
+from . import _core, epilogues
+from .epilogue import Epilogue
+from .errors import TypeError, ValueError
+
+
+class Segment(NamedTuple):
+    """A program and operands for one part of a concat factor; made by :func:`segment`."""
+
+    program: _core.Program
+    operands: dict[str, Any]
+
+
+def segment(epilogue: Any, /, **operands: Any) -> Segment:
+    """An epilogue with operands of its own, for one part of a concat factor."""
+    return Segment(as_program(epilogue, "segment"), operands)
+
+
+def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None = None, **operands: Any) -> Any:
+    """a @ b with an epilogue on each output tile.
+
+    a: (..., M, K), leading dimensions taken as rows; b: (K, N), so a checkpoint's weight (N, K) is passed as weight.T;
+    both f32, bf16 or f16 (f64 by the reference backend). b may be pair(gate, up), concat(q, k, v) or concat_k(...).
+    epilogue: a Program, an @epilogue function, or a name of the library; with a concat, a list of segment(...), one
+    for each part. operands: the program's tensors by name: Tile (M, N), Row (N,), Col (M,), Scalar a number.
+
+    Outputs that are not given are made, in the dtype the program declares, else a's (partials in f32), in a's
+    framework; outputs given are written in place. Returns one output alone, several as a named tuple in the program's
+    order; with a concat, a tuple of these.
+
+    Raises ValueError, TypeError, IndexError and NotImplementedError, all before anything is written.
+    """
+    segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
+    outputs = _core.gemm(a, b, segments, backend or "")
+    results = [_result(program, made) for (program, _), made in zip(segments, outputs)]
+    return tuple(results) if several else results[0]
+
+
+def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backend: str | None = None,
+                **operands: Any) -> Any:
+    """Runs an epilogue without accumulator. Its extents come from its tiles, else its other operands, else `shape`.
+
+    Outputs and errors as gemm's; outputs take the dtype and framework of the first tile.
+    """
+    program = as_program(epilogue, "elementwise")
+    return _result(program, _core.elementwise(program, operands, shape, backend or ""))
+
+
+def as_program(epilogue: Any, call: str) -> _core.Program:
+    """The Program an epilogue argument stands for. Raises TypeError, and ValueError for an unknown name."""
+    if isinstance(epilogue, _core.Program):
+        return epilogue
+    if isinstance(epilogue, Epilogue):
+        return epilogue.program
+    if isinstance(epilogue, str):
+        return _named_program(epilogue, call)
+    raise TypeError(f"{call}: argument 'epilogue' is a {type(epilogue).__name__}, expected a Program, a function "
+                    "decorated with @coda_cpp.epilogue, or a name such as 'bias_gelu'")
+
+
+@functools.cache
+def _named_program(name: str, call: str) -> _core.Program:
+    makers = {plain: getattr(epilogues, plain)
+              for plain in ("identity", "bias", "scale", "residual", "sigmoid", "residual_rms", "rms_entry", "lse")}
+    makers |= {f"bias_{activation}": functools.partial(epilogues.bias, activation)
+               for activation in _core.activation_names()}
+    makers |= {gate: functools.partial(epilogues.gated, gate) for gate in _core.gate_names()}
+    if name in makers:
+        return makers[name]()
+    if name in epilogues.__all__ and name != "library":
+        raise ValueError(f"{call}: epilogue '{name}' has options, expected coda_cpp.epilogues.{name}(...)")
+    raise ValueError(f"{call}: epilogue '{name}' is not in the library, expected one of {', '.join(sorted(makers))}, or "
+                     "a program of coda_cpp.epilogues")
+
+
+def _is_concat(factor: Any) -> bool:
+    return isinstance(factor, _core.Factor) and factor.view == "concat"
+
+
+def _segments(factor: Any, epilogue: Any, shared: dict[str, Any]) -> tuple[list[tuple[_core.Program, dict]], bool]:
+    """(program, operands) of each segment, and whether the call is one of several."""
+    if isinstance(epilogue, Sequence) and not isinstance(epilogue, str):
+        given = [part if isinstance(part, Segment) else segment(part) for part in epilogue]
+        return [(part.program, _with_shared(part, shared)) for part in given], True
+    program = as_program(epilogue, "gemm")
+    if not _is_concat(factor):
+        return [(program, shared)], False
+    return [(program, shared)] * len(factor), True
+
+
+def _with_shared(part: Segment, shared: dict[str, Any]) -> dict[str, Any]:
+    """A segment's operands with those given for all segments that its program has."""
+    names = {operand.name for operand in part.program.operands}
+    return {name: tensor for name, tensor in shared.items() if name in names} | part.operands
+
+
+def _result(program: _core.Program, outputs: list[Any]) -> Any:
+    if len(outputs) == 1:
+        return outputs[0]
+    names = tuple(operand.name for operand in program.operands if operand.role != "in")
+    return _result_type(program.name, names)._make(outputs)
+
+
+@functools.lru_cache(maxsize=1024)
+def _result_type(program: str, names: tuple[str, ...]) -> Any:
+    return collections.namedtuple(f"{program}_outputs", names, rename=True)

@@ -1,0 +1,6 @@
+"""Property tests print how to repeat a failure and take as long as they take."""
+
+import hypothesis
+
+hypothesis.settings.register_profile("coda", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("coda")
