@@ -1,0 +1,114 @@
+"""`python -m coda_cpp.demo`: exits with 0 when all limits hold, 1 when one does not, 2 when it cannot run."""
+
+import enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from .errors import DemoError
+
+ROUNDS = 5
+
+
+class DType(str, enum.Enum):
+    f32 = "f32"
+    bf16 = "bf16"
+    both = "both"
+
+
+def main(
+    model: Annotated[
+        Optional[Path], typer.Option(help="A LLaMA folder with safetensors; absent: SmolLM2-135M-Instruct.")
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=2, help="Tokens of text to predict.")] = 1024,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of both sides; 0: every core.")] = 0,
+    dtype: Annotated[DType, typer.Option(help="Arithmetic to compare in.")] = DType.f32,
+    output: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("report.html"),
+    continuation: Annotated[bool, typer.Option("--continue/--no-continue", help="Continue a paragraph.")] = True,
+) -> None:
+    """Runs a real model on real text, stock transformers and coda side by side, and compares both with fp64."""
+    dtypes = ["f32", "bf16"] if dtype is DType.both else [dtype.value]
+    try:
+        failed = run(model, tokens, threads, dtypes, output, continuation)
+    except DemoError as error:
+        Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from error
+    raise typer.Exit(1 if failed else 0)
+
+
+def run(
+    folder: Path | None, count: int, threads: int, dtypes: list[str], output: Path, continuation: bool
+) -> list[str]:
+    """Loads, compares, shows, writes the page; what failed comes back."""
+    from . import loader, machine
+
+    if folder is not None:
+        loader.check_folder(folder)
+    if not output.absolute().parent.is_dir():
+        raise DemoError(f"demo: --output '{output}' is in a folder that does not exist: make it first")
+    console = Console()
+    threads = threads or machine.cores()
+    stage_count = 3 + 6 * len(dtypes) + 2 * continuation
+    result = _measure(console, folder, count, threads, dtypes, continuation, stage_count, output)
+    from . import terminal
+
+    terminal.show(console, result)
+    console.print(f"report: {output}", markup=False, highlight=False)
+    return result.failures()
+
+
+def _measure(console, folder, count, threads, dtypes, continuation, stage_count, output):
+    from . import loader, machine, text
+    from .stages import Stages
+
+    with Stages(console, stage_count) as stages:
+        with stages.stage("load the model"):
+            loaded = loader.load(folder)
+            import torch  # only now: load() says so when it is missing
+
+            from . import coda_side, compare, report
+            from .continuation import continue_paragraph
+
+            torch.set_num_threads(threads)
+            coda_side.set_threads(threads)
+        with stages.stage("read the text"):
+            ids = _token_ids(loaded, text.text(), count)
+        result = compare.Result(loaded.name, _shape(loaded.model.config))
+        for name in dtypes:
+            result.comparisons.append(compare.compare(loaded, name, ids, ROUNDS, stages))
+        if continuation:
+            result.continuation = continue_paragraph(loaded, stages)
+        with stages.stage(f"write {output}"):
+            report.write(output, result, machine.facts(threads))
+    return result
+
+
+def _token_ids(loaded, prose: str, count: int):
+    """The first count + 1 tokens of the text: count to read, each with the next one to predict."""
+    import torch
+
+    ids = loaded.tokenizer(prose).input_ids
+    longest = min(loaded.model.config.max_position_embeddings, len(ids) - 1)
+    if count > longest:
+        raise DemoError(
+            f"demo: --tokens is {count}, expected at most {longest}: the model reads "
+            f"{loaded.model.config.max_position_embeddings} positions and the text has {len(ids)} tokens"
+        )
+    return torch.tensor(ids[: count + 1])
+
+
+def _shape(config) -> dict[str, object]:
+    return {
+        "width": config.hidden_size,
+        "layers": config.num_hidden_layers,
+        "query heads": config.num_attention_heads,
+        "key-value heads": config.num_key_value_heads,
+        "MLP": config.intermediate_size,
+        "vocabulary": config.vocab_size,
+    }
+
+
+if __name__ == "__main__":
+    typer.run(main)

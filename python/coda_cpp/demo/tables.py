@@ -1,0 +1,120 @@
+"""The result as plain rows of text, which the terminal and the page both show."""
+
+from dataclasses import dataclass
+
+from .compare import ERROR_LIMIT, PERPLEXITY_LIMIT, REORDERINGS, Comparison, Continuation, Result
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    note: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+def tables(result: Result) -> list[Table]:
+    """Perplexity, speed, and each dtype's layers."""
+    return [_perplexity(result), _speed(result), *(_layers(comparison) for comparison in result.comparisons)]
+
+
+def verdict(result: Result) -> list[str]:
+    """What failed; or one line that says what held."""
+    failures = result.failures()
+    if failures:
+        return [f"FAILED: {line}" for line in failures]
+    rows = [row for comparison in result.comparisons for row in comparison.layers]
+    largest, typical = max(row.largest_ratio for row in rows), max(row.typical_ratio for row in rows)
+    lines = [
+        f"passed: the error of every layer is at most {largest:.2f} (largest) and {typical:.2f} (typical) times stock's "
+        f"own (limit {ERROR_LIMIT:g})"
+    ]
+    for comparison in result.comparisons:
+        if comparison.dtype == "f32":
+            lines.append(
+                f"passed: fp32 perplexities differ by {comparison.perplexity_difference:.1e} relative "
+                f"(limit {PERPLEXITY_LIMIT:.0e})"
+            )
+    return lines
+
+
+def agreement(continuation: Continuation) -> str:
+    """Whether both sides wrote the same."""
+    coda, stock = continuation.tokens["coda"], continuation.tokens["stock"]
+    if continuation.equal:
+        return f"stock continues with the same {len(coda)} tokens"
+    same = next((at for at, pair in enumerate(zip(coda, stock)) if pair[0] != pair[1]), min(len(coda), len(stock)))
+    return f"stock continues with the same {same} tokens, then differs (a tie within rounding)"
+
+
+def pace(continuation: Continuation) -> str:
+    """Tokens a second of both continuations, prompt included."""
+    speeds = (f"{side} {len(continuation.tokens[side]) / continuation.seconds[side]:.1f}" for side in ("coda", "stock"))
+    return f"tokens/s while continuing, one run each: {', '.join(speeds)}"
+
+
+def _perplexity(result: Result) -> Table:
+    rows = [
+        [
+            c.dtype,
+            f"{c.perplexity['fp64']:.6f}",
+            f"{c.perplexity['stock']:.6f}",
+            f"{c.perplexity['coda']:.6f}",
+            f"{c.perplexity_difference:.1e}",
+            f"{c.loss_error['stock']:.1e}",
+            f"{c.loss_error['coda']:.1e}",
+        ]
+        for c in result.comparisons
+    ]
+    head = ["dtype", "fp64", "stock", "coda", "coda − stock, relative", "worst token loss, stock", "coda"]
+    note = (
+        f"{result.comparisons[0].tokens} tokens, one sequence. fp64 runs the stock model in double with the same "
+        "weights; the last two columns are the largest error of one token's loss against it."
+    )
+    return Table("Perplexity", note, head, rows)
+
+
+def _speed(result: Result) -> Table:
+    rows = []
+    for comparison in result.comparisons:
+        for side, timing in comparison.speed.items():
+            rows.append([
+                comparison.dtype,
+                side,
+                f"{comparison.tokens_per_second(side):.0f}",
+                f"{timing.seconds * 1e3:.0f}",
+                f"{timing.ratio:.3f}",
+                f"{timing.q1:.3f} – {timing.q3:.3f}",
+            ])  # fmt: skip
+    rounds = result.comparisons[0].speed["stock"].rounds
+    note = (
+        f"From tokens to the loss of each token, same threads. Median of {rounds} rounds in which all take part, order "
+        "rotated; a ratio compares two times of one round, and 'stock again' shows what the machine's noise makes of 1."
+    )
+    return Table("Speed", note, ["dtype", "side", "tokens/s", "ms", "time ÷ stock", "quartiles"], rows)
+
+
+def _layers(comparison: Comparison) -> Table:
+    rows = [
+        [
+            str(row.index),
+            f"{row.magnitude:.3g}",
+            f"{row.stock.largest:.1e}",
+            f"{row.reordered:.1e}",
+            f"{row.coda.largest:.1e}",
+            f"{row.largest_ratio:.2f}",
+            f"{row.stock.typical:.1e}",
+            f"{row.coda.typical:.1e}",
+            f"{row.typical_ratio:.2f}",
+        ]
+        for row in comparison.layers
+    ]
+    head = ["layer", "largest value", "largest error: stock", "re- ordered", "coda", "ratio",
+            "typical error: stock", "coda", "ratio"]  # fmt: skip
+    note = (
+        f"Hidden state after each layer in {comparison.dtype} against fp64; both ratios must be at most {ERROR_LIMIT:g}. "
+        "The largest error sits in one of a few huge entries, a single draw of chance: 'reordered' is the largest of "
+        f"{REORDERINGS} stock runs whose MLP sums are in another order, and coda ÷ the larger of the two is the ratio. "
+        "Typical: a token's largest error ÷ its largest value, root mean square over the tokens."
+    )
+    return Table(f"Error per layer, {comparison.dtype}", note, head, rows)
