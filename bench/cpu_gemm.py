@@ -1,0 +1,53 @@
+"""Bare matrix products on the CPU: torch's linear and coda's gemm, 512 rows, weights (N, K) as a checkpoint has them.
+
+Stock is entered twice; its second entry must read 1.
+
+    python bench/cpu_gemm.py [--rounds N] [--threads N] [--output FOLDER]
+"""
+
+import common
+import torch
+
+import coda_cpp
+from coda_cpp.demo.paired import time_rounds
+
+ROWS = 512
+SHAPES = [(576, 576), (576, 960), (576, 1536), (1536, 576), (2048, 2048), (2048, 3072), (2048, 8192), (8192, 2048)]
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+TOLERANCE = {"f32": 1e-5, "bf16": 1e-2}
+WARMUP = 2
+
+
+def measure(depth: int, cols: int, name: str, rounds: int) -> list[common.Row]:
+    a = torch.randn(ROWS, depth).to(DTYPES[name])
+    weight = (torch.randn(cols, depth) / depth**0.5).to(DTYPES[name])
+    out = torch.empty(ROWS, cols, dtype=DTYPES[name])
+
+    def stock() -> object:
+        return torch.nn.functional.linear(a, weight)
+
+    def coda() -> object:
+        return coda_cpp.gemm(a, weight.T, out=out)
+
+    coda()
+    error = (out.float() - a.float() @ weight.float().T).abs().max().item()
+    if error > TOLERANCE[name] * 5:
+        raise RuntimeError(f"cpu_gemm: coda differs from torch by {error} at {ROWS}x{cols}x{depth} {name}")
+    timings = time_rounds({"stock": stock, "stock again": stock, "coda": coda}, rounds, WARMUP)
+    return common.rows("gemm", f"{ROWS}x{cols}x{depth}", name, timings)
+
+
+def main() -> None:
+    options = common.arguments(__doc__.splitlines()[0]).parse_args()
+    common.use_threads(options.threads)
+    found: list[common.Row] = []
+    for name in DTYPES:
+        for depth, cols in SHAPES:
+            rows = measure(depth, cols, name, options.rounds)
+            common.show(rows)
+            found += rows
+    print(common.write(options.output, "cpu_gemm", options.threads, options.rounds, found))
+
+
+if __name__ == "__main__":
+    main()
