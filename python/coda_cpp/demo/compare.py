@@ -19,8 +19,8 @@ TORCH_DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors against fp64. largest: of any entry. typical: the error of each token's worst entry ÷ the largest entry of
-    that token, root mean square over the tokens."""
+    """Errors against fp64. largest: of any entry. typical: the largest error of a token ÷ the largest value of that
+    token, root mean square over the tokens."""
 
     largest: float
     typical: float

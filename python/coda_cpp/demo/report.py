@@ -65,7 +65,8 @@ def error_plot(comparison: Comparison) -> bytes:
         errors = [getattr(row, side) for row in comparison.layers]
         left.plot(layers, [e.largest for e in errors], style, markersize=4, label=side)
         right.plot(layers, [e.typical for e in errors], style, markersize=4, label=side)
-    left.plot(layers, [row.reordered for row in comparison.layers], ":", color="tab:blue", label="stock, sums reordered")
+    reordered = [row.reordered for row in comparison.layers]
+    left.plot(layers, reordered, ":", color="tab:blue", label="stock, sums reordered")
     limits = (
         [ERROR_LIMIT * max(row.stock.largest, row.reordered) for row in comparison.layers],
         [ERROR_LIMIT * row.stock.typical for row in comparison.layers],

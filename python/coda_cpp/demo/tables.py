@@ -26,8 +26,8 @@ def verdict(result: Result) -> list[str]:
     rows = [row for comparison in result.comparisons for row in comparison.layers]
     largest, typical = max(row.largest_ratio for row in rows), max(row.typical_ratio for row in rows)
     lines = [
-        f"passed: the error of every layer is at most {largest:.2f} (largest) and {typical:.2f} (typical) times stock's "
-        f"own (limit {ERROR_LIMIT:g})"
+        f"passed: the error of every layer is at most {largest:.2f} (largest) and {typical:.2f} (typical) times "
+        f"stock's own (limit {ERROR_LIMIT:g})"
     ]
     for comparison in result.comparisons:
         if comparison.dtype == "f32":
@@ -98,7 +98,7 @@ def _layers(comparison: Comparison) -> Table:
     rows = [
         [
             str(row.index),
-            f"{row.magnitude:.3g}",
+            f"{row.magnitude:.0f}" if row.magnitude >= 100 else f"{row.magnitude:.1f}",
             f"{row.stock.largest:.1e}",
             f"{row.reordered:.1e}",
             f"{row.coda.largest:.1e}",
@@ -112,9 +112,10 @@ def _layers(comparison: Comparison) -> Table:
     head = ["layer", "largest value", "largest error: stock", "re- ordered", "coda", "ratio",
             "typical error: stock", "coda", "ratio"]  # fmt: skip
     note = (
-        f"Hidden state after each layer in {comparison.dtype} against fp64; both ratios must be at most {ERROR_LIMIT:g}. "
-        "The largest error sits in one of a few huge entries, a single draw of chance: 'reordered' is the largest of "
-        f"{REORDERINGS} stock runs whose MLP sums are in another order, and coda ÷ the larger of the two is the ratio. "
+        f"Hidden state after each layer in {comparison.dtype} against fp64; both ratios must be at most "
+        f"{ERROR_LIMIT:g}. The largest error sits in one of a few huge entries, a single draw of chance: 'reordered' "
+        f"is the largest of {REORDERINGS} stock runs whose MLP sums are in another order, and the ratio is coda ÷ the "
+        "larger of the two. "
         "Typical: a token's largest error ÷ its largest value, root mean square over the tokens."
     )
     return Table(f"Error per layer, {comparison.dtype}", note, head, rows)

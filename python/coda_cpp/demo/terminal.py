@@ -23,6 +23,7 @@ def show(console: Console, result: Result) -> None:
 
 def _show_table(console: Console, table: tables.Table) -> None:
     grid = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    grid.padding = (0, 1, 0, 0)  # else the layers' table is wider than 80 columns
     for number, head in enumerate(table.head):
         grid.add_column(head, justify="left" if number == 0 else "right", min_width=_width(table, number))
     for row in table.rows:

@@ -6,8 +6,8 @@ constexpr float kInfinity = __builtin_inff();
 // Adding it rounds a float below 2^22 to an integer, which the low mantissa bits then hold.
 constexpr float kRounder = 0x1.8p23f;
 
-inline Ints rounded_bits(Vector shifted) { return reinterpret_cast<Ints>(shifted) - 0x4b400000; }
-inline Vector power_of_two(Ints exponent) { return reinterpret_cast<Vector>((exponent + 127) << 23); }
+inline Ints rounded_bits(Vector shifted) { return reinterpret_cast<Ints>(bits_of(shifted) - 0x4b400000u); }
+inline Vector power_of_two(Ints exponent) { return from_bits((reinterpret_cast<Bits>(exponent) + 127u) << 23); }
 inline Vector magnitude(Vector x) { return from_bits(bits_of(x) & 0x7fffffffu); }
 inline Vector with_sign_of(Vector x, Vector sign) {
   return from_bits((bits_of(x) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
@@ -53,9 +53,10 @@ inline Vector exp2_lanes(Vector x) {
 inline Vector log_lanes(Vector x) {
   const Ints tiny = x < 0x1p-126f;
   const Vector scaled = pick(tiny, x * 0x1p25f, x);
-  const Ints bits = reinterpret_cast<Ints>(scaled) - 0x3f3504f3;
-  const Vector e = __builtin_convertvector(bits >> 23, Vector) - pick(tiny, splat(25.0f), Vector{});
-  const Vector f = reinterpret_cast<Vector>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const Bits bits = bits_of(scaled) - 0x3f3504f3u;
+  const Vector e =
+      __builtin_convertvector(reinterpret_cast<Ints>(bits) >> 23, Vector) - pick(tiny, splat(25.0f), Vector{});
+  const Vector f = from_bits((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
   const Vector s = f / (2.0f + f);
   const Vector z = s * s;
   Vector p = splat(0xf89e26.0p-26f);
@@ -129,12 +130,12 @@ inline Vector reduce_angle(Vector x, Vector n) {
 // sin for quarter = 0, cos for quarter = 1.
 inline Vector sine_lanes(Vector x, int quarter) {
   const Vector shifted = x * 0x1.45f306p-1f + kRounder;
-  const Ints quadrant = rounded_bits(shifted) + quarter;
+  const Bits quadrant = reinterpret_cast<Bits>(rounded_bits(shifted)) + static_cast<std::uint32_t>(quarter);
   const Vector r = reduce_angle(x, shifted - kRounder);
   const Vector z = r * r;
   const Vector sine = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
   const Vector cosine =
       ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
-  const Vector value = pick((quadrant & 1) != 0, cosine, sine);
-  return from_bits(bits_of(value) ^ (reinterpret_cast<Bits>(quadrant & 2) << 30));
+  const Vector value = pick((quadrant & 1u) != 0u, cosine, sine);
+  return from_bits(bits_of(value) ^ (quadrant & 2u) << 30);
 }

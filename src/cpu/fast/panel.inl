@@ -116,27 +116,34 @@ void pack_b(const MatrixRef& b, std::int64_t depth, std::int64_t cols, void* pac
   pack_b_typed<DType::F16>(b, depth, cols, out);
 }
 
-// kCount × kCols entries of C, kept in registers.
+// Products summed before the sum meets C: a long fp32 sum loses digits with its length, short sums of sums do not.
+constexpr std::int64_t kSumDepth = 192;
+
+// kCount × kCols entries of C, their sums kept in registers.
 template <int kCount>
 void micro_tile(const float* a, const float* b, std::int64_t depth, float* c, std::int64_t ldc, bool accumulate) {
-  Vector sum[kCount][kVectors];
+  do {
+    const std::int64_t count = depth < kSumDepth ? depth : kSumDepth;
+    Vector sum[kCount][kVectors] = {};
+    for (std::int64_t k = 0; k < count; ++k, ++a, b += kCols) {
+      Vector line[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
-  for (int r = 0; r < kCount; ++r)
+      for (int r = 0; r < kCount; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = accumulate ? load(c + r * ldc + v * kLanes) : Vector{};
-  for (std::int64_t k = 0; k < depth; ++k, ++a, b += kCols) {
-    Vector line[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
+        for (int v = 0; v < kVectors; ++v) sum[r][v] += a[r * kRowPitch] * line[v];
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < kCount; ++r)
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += a[r * kRowPitch] * line[v];
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kCount; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store(c + r * ldc + v * kLanes, sum[r][v]);
+      for (int v = 0; v < kVectors; ++v) {
+        float* entries = c + r * ldc + v * kLanes;
+        store(entries, accumulate ? load(entries) + sum[r][v] : sum[r][v]);
+      }
+    accumulate = true;
+    depth -= count;
+  } while (depth > 0);
 }
 
 using MicroTile = void (*)(const float*, const float*, std::int64_t, float*, std::int64_t, bool);

@@ -102,7 +102,7 @@ TEST_P(FastKernels, StoredTypesConvert) {
     std::vector<float> values;
     for (const float value : wide)
       for (const std::int32_t step : {-4097, -4096, -4095, -1, 0, 1, 4095, 4096, 4097, 32767, 32768, 32769})
-        values.push_back(std::bit_cast<float>(std::bit_cast<std::int32_t>(value) + step));
+        values.push_back(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) + static_cast<std::uint32_t>(step)));
     std::vector<std::uint16_t> rounded(values.size());
     kernels_->store({1, static_cast<std::int64_t>(values.size())}, {values.data(), 0, false},
                     {rounded.data(), dtype, 0, 1}, false);
