@@ -38,6 +38,23 @@ RmsNorm norm_of(const NormObject& object, std::vector<Array>& held) {
   return object.norm;
 }
 
+/// What a caller gives for the projections to q, k and v; biases may be None.
+struct QkvObjects {
+  const nb::object &q, &k, &v, &q_bias, &k_bias, &v_bias;
+  const OptionalNorm &q_norm, &k_norm;
+};
+
+QkvWeights qkv_weights(Arguments& args, const QkvObjects& given, std::vector<Array>& norms) {
+  return {.q = args.required("q", given.q),
+          .k = args.required("k", given.k),
+          .v = args.required("v", given.v),
+          .q_bias = args.optional("q_bias", given.q_bias),
+          .k_bias = args.optional("k_bias", given.k_bias),
+          .v_bias = args.optional("v_bias", given.v_bias),
+          .q_norm = norm_of(given.q_norm, norms),
+          .k_norm = norm_of(given.k_norm, norms)};
+}
+
 void bind_rope(nb::module_& m) {
   nb::class_<RopeObject>(m, "Rope",
                          "A rotary embedding and its angles: positions (T,), and frequencies (width/2,) or "
@@ -70,14 +87,7 @@ void bind_qkv(nb::module_& m) {
          const nb::object& v_bias, const OptionalNorm& q_norm, const OptionalNorm& k_norm) {
         Arguments args("qkv_rope");
         std::vector<Array> norms;
-        QkvWeights weights{.q = args.required("q", q),
-                           .k = args.required("k", k),
-                           .v = args.required("v", v),
-                           .q_bias = args.optional("q_bias", q_bias),
-                           .k_bias = args.optional("k_bias", k_bias),
-                           .v_bias = args.optional("v_bias", v_bias),
-                           .q_norm = norm_of(q_norm, norms),
-                           .k_norm = norm_of(k_norm, norms)};
+        const QkvWeights weights = qkv_weights(args, {q, k, v, q_bias, k_bias, v_bias, q_norm, k_norm}, norms);
         Qkv result;
         {
           const nb::gil_scoped_release release;
@@ -102,14 +112,7 @@ void init_layer(LayerObject* self, const NormObject& input_norm, const nb::objec
   LayerWeights weights;
   weights.input_norm = norm_of(input_norm, norms);
   weights.post_norm = norm_of(post_norm, norms);
-  weights.qkv = {.q = args.required("q", q),
-                 .k = args.required("k", k),
-                 .v = args.required("v", v),
-                 .q_bias = args.optional("q_bias", q_bias),
-                 .k_bias = args.optional("k_bias", k_bias),
-                 .v_bias = args.optional("v_bias", v_bias),
-                 .q_norm = norm_of(q_norm, norms),
-                 .k_norm = norm_of(k_norm, norms)};
+  weights.qkv = qkv_weights(args, {q, k, v, q_bias, k_bias, v_bias, q_norm, k_norm}, norms);
   weights.o = args.required("o", o);
   weights.o_bias = args.optional("o_bias", o_bias);
   weights.gate = args.required("gate", gate);
