@@ -16,7 +16,7 @@ import sys
 
 FENCE = re.compile(r"^(?P<mark>```+|~~~+)\s*(?P<language>[\w+-]*)\s*(?P<file>\S*)\s*$")
 LINK = re.compile(r"(?<!!)\[[^\]\[]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-VARIABLE = re.compile(r"\bCODA_[A-Z0-9_]+\b")
+VARIABLE = re.compile(r'"([A-Z][A-Z0-9_]+)"')
 
 
 def documents(root):

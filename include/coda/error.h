@@ -43,6 +43,18 @@ class FileError : public Error {
   using Error::Error;
 };
 
+/// A failure of the GPU or its driver. Python: RuntimeError.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// GPU memory that could not be had. Python: MemoryError.
+class OutOfMemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A broken invariant: a fault in coda, never in the caller. Python: RuntimeError.
 class InternalError : public Error {
  public:

@@ -21,6 +21,9 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+/// "cpu", "cuda:1"
+std::string device_text(Device device);
+
 /// A strided view of memory somebody else owns. Strides count elements, not bytes, and may be 0 or negative on inputs.
 class TensorView {
  public:

@@ -24,10 +24,32 @@ int count_of(const char* name) {
   return value;
 }
 
+std::string cache_mode_of(const char* name) {
+  const std::string text = text_of(name);
+  if (text.empty()) return "rw";
+  REQUIRE(ValueError, text == "rw" || text == "ro" || text == "off", "environment: ", name, " is '", text,
+          "', expected rw, ro or off: unset it or set it to one");
+  return text;
+}
+
 }  // namespace
 
+Options read_options() {
+  Options read;
+  read.backend = text_of("CODA_BACKEND");
+  read.threads = count_of("CODA_NUM_THREADS");
+  read.cache = cache_mode_of("CODA_CACHE");
+  read.cache_dir = text_of("CODA_CACHE_DIR");
+  read.xdg_cache_home = text_of("XDG_CACHE_HOME");
+  read.home = text_of("HOME");
+  read.nvrtc = text_of("CODA_NVRTC");
+  read.nvrtc_flags = text_of("NVRTC_APPEND_FLAGS");
+  read.virtual_env = text_of("VIRTUAL_ENV");
+  return read;
+}
+
 const Options& options() {
-  static const Options instance{text_of("CODA_BACKEND"), count_of("CODA_NUM_THREADS")};
+  static const Options instance = read_options();
   return instance;
 }
 

@@ -21,6 +21,10 @@ void require_shape(std::span<const std::int64_t> shape) {
 
 }  // namespace
 
+std::string device_text(Device device) {
+  return device.kind == DeviceKind::Cpu ? "cpu" : concat("cuda:", device.index);
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);

@@ -1,14 +1,29 @@
 // Every mistake src/core refuses, and its text.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "coda/tensor.h"
 #include "core/check.h"
+#include "core/options.h"
 #include "support/error_row.h"
 
 namespace coda {
 namespace {
 
 using testing_support::expect_errors;
+
+// Reads the options with one variable set.
+void read_with(const char* name, const char* value) {
+  ::setenv(name, value, 1);
+  try {
+    (void)read_options();
+  } catch (...) {
+    ::unsetenv(name);
+    throw;
+  }
+  ::unsetenv(name);
+}
 
 TEST(CoreErrors, HaveTheirText) {
   float data[12] = {};
@@ -32,6 +47,11 @@ TEST(CoreErrors, HaveTheirText) {
        [&] { (void)view.transposed().reshaped({12}); }},
       {typeid(ValueError), "Tensor::from: got 2 values for shape [3], expected 3",
        [] { (void)Tensor::from({3}, std::vector<double>{1, 2}); }},
+      {typeid(ValueError),
+       "environment: CODA_NUM_THREADS is 'many', expected a whole number of 0 or more: unset it or set it to one",
+       [] { read_with("CODA_NUM_THREADS", "many"); }},
+      {typeid(ValueError), "environment: CODA_CACHE is 'on', expected rw, ro or off: unset it or set it to one",
+       [] { read_with("CODA_CACHE", "on"); }},
       {typeid(InternalError), "internal error, please report it (1 + 1 == 3): arithmetic",
        [] { INVARIANT(1 + 1 == 3, "arithmetic"); }},
   });
