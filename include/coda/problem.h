@@ -62,16 +62,17 @@ struct Problem {
   std::string call{};  ///< the name errors begin with
   Factor a{};          ///< (M,K) matrices; empty for an elementwise pass
   Factor b{};          ///< (K,N) matrices; empty for an elementwise pass
+  Device device{};     ///< of every tensor
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::vector<BoundSegment> segments{};
 };
 
-/// Checks shapes, dtypes, names and devices and binds them. A is (M,K), B is (K,N); one segment, or one for each part
-/// of a Concat factor; row and column numbers count within a segment. Inputs may have any strides and overlap one
-/// another; an output may overlap nothing, save that a Tile output may be the very view of a Tile input of its segment
-/// (in place). Errors: ValueError, TypeError, NotImplementedError, all before anything runs.
+/// Checks shapes, dtypes, names and devices (one for all tensors) and binds them. A is (M,K), B is (K,N); one segment,
+/// or one for each part of a Concat factor; row and column numbers count within a segment. Inputs may have any strides
+/// and overlap one another; an output may overlap nothing, save that a Tile output may be the very view of a Tile input
+/// of its segment (in place). Errors: ValueError, TypeError, NotImplementedError, all before anything runs.
 Problem bind(std::string_view call, const Factor& a, const Factor& b, std::span<const Segment> segments);
 
 /// The same for a program without accumulator over a rows × cols output.
@@ -82,8 +83,8 @@ Problem bind_elementwise(std::string_view call, std::int64_t rows, std::int64_t 
 std::vector<std::int64_t> operand_shape(const Operand& operand, std::int64_t rows, std::int64_t cols);
 
 /// Refuses entries of the index of every SelectCol that are no column of the output, computed ones included, before
-/// anything runs: an index is a Col, so it never depends on the accumulator. Errors: IndexError naming row, value and
-/// range.
+/// anything runs: an index is a Col, so it never depends on the accumulator. On a GPU nothing is checked. Errors:
+/// IndexError naming row, value and range.
 void check_indices(const Problem& problem);
 
 }  // namespace coda

@@ -44,7 +44,7 @@ void bind_segment(Place place, const Segment& segment, int accumulators, BoundSe
 Problem bind(std::string_view call, const Factor& a, const Factor& b, std::span<const Segment> segments) {
   const Extents extents = check_factors(call, a, b);
   check_segment_count(call, a, b, segments.size());
-  Problem problem{.call = std::string(call), .a = a, .b = b, .k = extents.depth};
+  Problem problem{.call = std::string(call), .a = a, .b = b, .device = a.parts[0].device(), .k = extents.depth};
   problem.m = std::accumulate(extents.rows.begin(), extents.rows.end(), std::int64_t{0});
   problem.n = std::accumulate(extents.cols.begin(), extents.cols.end(), std::int64_t{0});
   std::int64_t row = 0, col = 0;
@@ -52,7 +52,8 @@ Problem bind(std::string_view call, const Factor& a, const Factor& b, std::span<
     BoundSegment bound{.row = row, .col = col};
     bound.rows = extents.rows[a.view == View::Concat ? i : 0];
     bound.cols = extents.cols[b.view == View::Concat ? i : 0];
-    const Place place{call, segments.size() > 1 ? static_cast<int>(i) : -1, bound.rows, bound.cols};
+    const Place place{
+        call, segments.size() > 1 ? static_cast<int>(i) : -1, bound.rows, bound.cols, {problem.device, "A"}};
     bind_segment(place, segments[i], b.view == View::Pair ? 2 : 1, bound);
     if (a.view == View::Concat) row += bound.rows;
     if (b.view == View::Concat) col += bound.cols;
@@ -67,7 +68,12 @@ Problem bind_elementwise(std::string_view call, std::int64_t rows, std::int64_t 
           " columns, expected 0 or more of each");
   Problem problem{.call = std::string(call), .m = rows, .n = cols};
   BoundSegment bound{.rows = rows, .cols = cols};
-  bind_segment({call, -1, rows, cols}, segment, 0, bound);
+  Home home;
+  if (!segment.operands.empty()) {
+    problem.device = segment.operands[0].tensor.device();
+    home = {problem.device, concat("operand '", segment.operands[0].name, "'")};
+  }
+  bind_segment({call, -1, rows, cols, home}, segment, 0, bound);
   problem.segments.push_back(std::move(bound));
   check_memory(problem);
   return problem;

@@ -38,7 +38,8 @@ void check_views(std::string_view call, const Factor& a, const Factor& b) {
           ", expected both to be one of as many matrices: each part of A multiplies the same part of B");
 }
 
-void check_matrices(std::string_view call, std::string_view factor, const Factor& of, std::string_view extents) {
+void check_matrices(std::string_view call, std::string_view factor, const Factor& of, std::string_view extents,
+                    const Home& home) {
   for (std::size_t i = 0; i < of.parts.size(); ++i) {
     const TensorView& matrix = of.parts[i];
     const std::string name = part_name(factor, of, i);
@@ -46,7 +47,7 @@ void check_matrices(std::string_view call, std::string_view factor, const Factor
             ", expected 2 dimensions ", extents, ": reshape it to a matrix");
     REQUIRE(TypeError, !is_integer(matrix.dtype()), call, ": ", name, " has dtype ", name_of(matrix.dtype()),
             ", expected f32, bf16, f16 or f64: convert it");
-    require_host_memory(call, name, matrix);
+    require_memory(call, name, matrix, home);
   }
 }
 
@@ -107,17 +108,18 @@ Factor concat_k(std::vector<TensorView> parts) {
   return factor;
 }
 
-void require_host_memory(std::string_view call, std::string_view what, const TensorView& tensor) {
-  REQUIRE(NotImplementedError, tensor.device().kind == DeviceKind::Cpu, call, ": ", what,
-          " is on cuda:", tensor.device().index, ", expected the CPU: copy it to host memory");
+void require_memory(std::string_view call, std::string_view what, const TensorView& tensor, const Home& home) {
+  REQUIRE(ValueError, tensor.device() == home.device, call, ": ", what, " is on ", device_text(tensor.device()),
+          ", expected ", device_text(home.device), ", the device of ", home.owner, ": copy it there");
   REQUIRE(ValueError, tensor.data() != nullptr || tensor.size() == 0, call, ": ", what, " of shape ",
           shape_text(tensor.shape()), " has no memory, expected a pointer to its elements: allocate it first");
 }
 
 Extents check_factors(std::string_view call, const Factor& a, const Factor& b) {
   check_views(call, a, b);
-  check_matrices(call, "A", a, "(M, K)");
-  check_matrices(call, "B", b, "(K, N)");
+  const Home home{a.parts[0].device(), part_name("A", a, 0)};
+  check_matrices(call, "A", a, "(M, K)", home);
+  check_matrices(call, "B", b, "(K, N)", home);
   check_dtypes(call, a, b);
   if (a.view == View::Concat) check_equal_extent(call, "A", a, 1, "K", "a concat of A joins rows");
   if (a.view == View::ConcatK) check_equal_extent(call, "A", a, 0, "M", "a concat_k of A joins columns");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,13 @@ struct Extents {
 /// Errors: ValueError, TypeError, NotImplementedError.
 Extents check_factors(std::string_view call, const Factor& a, const Factor& b);
 
-/// Refuses a tensor without memory or on another device than the CPU. `what` names it: "A", "operand 'bias'".
-void require_host_memory(std::string_view call, std::string_view what, const TensorView& tensor);
+/// The device every tensor of a call must be on, and whose it is: "A", "operand 'x'".
+struct Home {
+  Device device{};
+  std::string owner{};
+};
+
+/// Refuses a tensor without memory or on another device. `what` names it: "B part 1", "operand 'bias'".
+void require_memory(std::string_view call, std::string_view what, const TensorView& tensor, const Home& home);
 
 }  // namespace coda

@@ -69,6 +69,7 @@ void check_select(const Problem& problem, std::size_t number, const Node& select
 }  // namespace
 
 void check_indices(const Problem& problem) {
+  if (problem.device.kind != DeviceKind::Cpu) return;  // device memory: reading it here would stall the stream
   for (std::size_t i = 0; i < problem.segments.size(); ++i)
     for (const Node& node : problem.segments[i].program.nodes())
       if (node.kind == NodeKind::SelectCol) check_select(problem, i, node);

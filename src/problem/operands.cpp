@@ -215,7 +215,7 @@ std::vector<TensorView> bind_operands(const Place& place, const Program& program
             expected_text(operand, operand_shape(operand, place.rows, place.cols)));
     check_shape(place, operand, *tensors[i]);
     check_dtype(place, program, static_cast<int>(i), *tensors[i]);
-    require_host_memory(place.call, name, *tensors[i]);
+    require_memory(place.call, name, *tensors[i], place.home);
     bound.push_back(normalized(operand, *tensors[i]));
   }
   return bound;

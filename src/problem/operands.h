@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coda/problem.h"
+#include "problem/factors.h"
 
 namespace coda {
 
@@ -16,6 +17,7 @@ struct Place {
   int segment = -1;  ///< number to name in messages; −1 when the call has one segment
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  Home home{};
 };
 
 /// "operand 'bias'", or "operand 'bias' of segment 1".

@@ -53,7 +53,7 @@ TEST(BindErrors, OfFactorsHaveTheirText) {
        factors(Tensor::zeros({4, 6}, DType::I32), f32({6, 8}))},
       {typeid(TypeError), "gemm: B has dtype bf16, expected f32, the dtype of A: convert one of them",
        factors(f32({4, 6}), Tensor::zeros({6, 8}, DType::BF16))},
-      {typeid(NotImplementedError), "gemm: A is on cuda:1, expected the CPU: copy it to host memory",
+      {typeid(ValueError), "gemm: B is on cpu, expected cuda:1, the device of A: copy it there",
        factors(on_device, f32({6, 8}))},
       {typeid(ValueError),
        "gemm: A of shape [4, 6] has no memory, expected a pointer to its elements: allocate it first",
