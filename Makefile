@@ -5,6 +5,7 @@
 #   make demo    runs a real model, stock and through coda; MODEL=dir takes a LLaMA safetensors folder
 #   make check   format, layers, sizes, warnings, tests, docs
 #   make asan    the C++ tests under address and undefined-behaviour sanitizers; make tsan: under the thread sanitizer
+#   make gpu     on a machine with a Hopper GPU: builds with the Python at hand (no network, no .venv), runs the GPU suite
 #   make bench   the benchmarks; make format; make golden: regenerate golden files and the stub; make clean
 
 PYTHON ?= python3
@@ -19,10 +20,11 @@ REQUIREMENTS := requirements.txt requirements-model.txt
 READY := $(VENV)/.ready-$(shell cat $(REQUIREMENTS) tools/setup_venv | sha256sum | cut -c1-16)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONHOME
 unexport PYTHONPATH
 
-.PHONY: test demo check bench asan tsan format golden build venv clean distclean
+.PHONY: test demo check gpu bench asan tsan format golden build venv clean distclean
 .DEFAULT_GOAL := test
 
 venv: $(READY)
@@ -44,6 +46,13 @@ demo: build
 
 check: $(READY)
 	@tools/check
+
+# CASES=... sets the length of the covering sample, PYTEST=... what pytest is given.
+gpu:
+	@cmake --preset gpu -DPython_EXECUTABLE="$$(command -v $(PYTHON))"
+	@cmake --build build/gpu -j $(JOBS) --target _core coda test_schedule test_cuda
+	@ctest --test-dir build/gpu -R '^(schedule|cuda)$$' --output-on-failure --no-tests=error
+	@CODA_GPU_CASES=$(or $(CASES),1024) PYTHONPATH=python $(PYTHON) -m pytest -s tests/gpu $(PYTEST)
 
 asan tsan: $(READY)
 	@cmake --preset $@

@@ -1,7 +1,8 @@
-// The table of contents: bind → check indices → choose a backend → plan → run.
+// The table of contents: bind → check indices → choose a backend → plan (specialise → schedule → emit → compile) → run.
 #include "coda/gemm.h"
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "core/check.h"
@@ -9,6 +10,7 @@
 #include "core/thread_count.h"
 #include "cpu/fast/fast.h"
 #include "cpu/reference.h"
+#include "cuda/backend.h"
 
 namespace coda {
 namespace {
@@ -16,28 +18,41 @@ namespace {
 // One line a backend, in order of preference; the only place that sees all of them.
 std::span<const Backend* const> backends() {
   static const std::array all{
+      &cuda::cuda_backend(),
       &cpu::fast_backend(),
       &cpu::reference_backend(),
   };
   return all;
 }
 
-// The named backend, else the first that can run the problem. Errors: NotImplementedError with the named one's reason.
+// The named backend. Errors: NotImplementedError with its reason.
+const Backend& choose_named(const Problem& problem, std::string_view name) {
+  const Backend& backend = find_backend(name);
+  const bool at_home = backend.device() == problem.device.kind;
+  const auto reason =
+      at_home ? backend.refuses(problem)
+              : std::optional(concat("the tensors are on ", device_text(problem.device), ", where it does not run"));
+  REQUIRE(NotImplementedError, !reason, problem.call, ": backend '", name, "' cannot run this: ", *reason);
+  return backend;
+}
+
+// The named backend, else the first for the problem's device that can run it.
 const Backend& choose(const Problem& problem, std::string_view name) {
-  if (name.empty()) name = options().backend;
-  if (!name.empty()) {
-    const Backend& backend = find_backend(name);
-    const auto reason = backend.refuses(problem);
-    REQUIRE(NotImplementedError, !reason, problem.call, ": backend '", name, "' cannot run this: ", *reason);
-    return backend;
-  }
+  if (!name.empty()) return choose_named(problem, name);
+  const std::string& preferred = options().backend;
+  if (!preferred.empty() && find_backend(preferred).device() == problem.device.kind)
+    return choose_named(problem, preferred);
   std::string reasons;
   for (const Backend* backend : backends()) {
+    if (backend->device() != problem.device.kind) continue;
     const auto reason = backend->refuses(problem);
     if (!reason) return *backend;
     reasons += concat(reasons.empty() ? "" : "; ", "'", backend->name(), "': ", *reason);
   }
-  INVARIANT(false, problem.call, ": every backend refuses, though 'reference' runs all that binds: ", reasons);
+  INVARIANT(problem.device.kind != DeviceKind::Cpu, problem.call,
+            ": every backend refuses, though 'reference' runs all that binds: ", reasons);
+  throw NotImplementedError(
+      concat(problem.call, ": no backend runs this on ", device_text(problem.device), ": ", reasons));
 }
 
 }  // namespace
@@ -51,9 +66,10 @@ const Backend& find_backend(std::string_view name) {
   throw ValueError(concat("find_backend: backend '", name, "' is not in this build, expected ", known));
 }
 
-std::vector<std::string_view> backend_names() {
+std::vector<std::string_view> backend_names(DeviceKind device) {
   std::vector<std::string_view> names;
-  for (const Backend* backend : backends()) names.push_back(backend->name());
+  for (const Backend* backend : backends())
+    if (backend->device() == device) names.push_back(backend->name());
   return names;
 }
 
@@ -72,9 +88,13 @@ void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, c
   run(bind_elementwise("elementwise", rows, cols, {program, operands}), backend);
 }
 
-void run(const Problem& problem, std::string_view backend) {
+void run(const Problem& problem, std::string_view backend, const Execution& where) {
   check_indices(problem);
-  choose(problem, backend).plan(problem)->run(problem);
+  plan(problem, backend, {.stream = where.stream})->run(problem, where);
+}
+
+std::unique_ptr<Plan> plan(const Problem& problem, std::string_view backend, const PlanOptions& how) {
+  return choose(problem, backend).plan(problem, how);
 }
 
 void set_num_threads(int count) { set_thread_count(count); }

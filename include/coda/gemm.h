@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -25,7 +26,11 @@ void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, c
                  std::string_view backend = {});
 
 /// Checks the indices of a bound problem, picks the backend, plans and runs: what the calls above do once they bound.
-void run(const Problem& problem, std::string_view backend = {});
+void run(const Problem& problem, std::string_view backend = {}, const Execution& where = {});
+
+/// Plan once, run many: the backend is picked and the problem made ready; on a GPU its kernel is compiled and loaded.
+/// Errors: NotImplementedError with the reason why none can run it; as the backend's plan.
+std::unique_ptr<Plan> plan(const Problem& problem, std::string_view backend = {}, const PlanOptions& how = {});
 
 /// Threads a call may use; 0 asks for CODA_NUM_THREADS, else every core the process may run on. Errors: ValueError.
 void set_num_threads(int count);

@@ -36,7 +36,7 @@ void run_segment(const Problem& problem, std::size_t number) {
 
 class ReferencePlan final : public Plan {
  public:
-  void run(const Problem& problem) const override {
+  void run(const Problem& problem, const Execution&) const override {
     for (std::size_t i = 0; i < problem.segments.size(); ++i) run_segment(problem, i);
   }
 };
@@ -45,7 +45,9 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::optional<std::string> refuses(const Problem&) const override { return {}; }
-  std::unique_ptr<Plan> plan(const Problem&) const override { return std::make_unique<ReferencePlan>(); }
+  std::unique_ptr<Plan> plan(const Problem&, const PlanOptions&) const override {
+    return std::make_unique<ReferencePlan>();
+  }
 };
 
 }  // namespace

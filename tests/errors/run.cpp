@@ -12,8 +12,9 @@ using testing_support::expect_errors;
 
 TEST(RunErrors, HaveTheirText) {
   std::string known;
-  for (const std::string_view name : backend_names())
-    known += (known.empty() ? "'" : " or '") + std::string(name) + "'";
+  for (const DeviceKind device : {DeviceKind::Cuda, DeviceKind::Cpu})
+    for (const std::string_view name : backend_names(device))
+      known += (known.empty() ? "'" : " or '") + std::string(name) + "'";
   Builder b("copy");
   b.store("out", b.load_tile("x"));
   const Program copy = b.build();
@@ -27,6 +28,9 @@ TEST(RunErrors, HaveTheirText) {
        "elementwise: backend 'fast' cannot run this: it computes in f32 and takes no f64 tensor; use the backend "
        "'reference'",
        [&] { elementwise(2, 2, copy, {{"x", wide}, {"out", out}}, "fast"); }},
+      {typeid(NotImplementedError),
+       "elementwise: backend 'cuda' cannot run this: the tensors are on cpu, where it does not run",
+       [&] { elementwise(2, 2, copy, {{"x", x}, {"out", out}}, "cuda"); }},
       {typeid(ValueError), "set_num_threads: got -1, expected 1 or more, or 0 for the default",
        [] { set_num_threads(-1); }},
   });

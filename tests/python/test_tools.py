@@ -60,7 +60,8 @@ def test_all_checks_pass_on_a_sound_tree(tree):
         ("src/ir/a.cpp", '#include "coda/coda.h"', "the umbrella: include the headers it needs"),
         ("src/ir/a.cpp", '#include "coda/other.h"', 'includes "coda/other.h", which has no stage'),
         ("src/ir/a.cpp", "#include <coda/error.h>", 'expected "coda/error.h": angle brackets are for code that is not'),
-        ("src/ir/a.cpp", "#include <nlohmann/json.hpp>", "only blocks, io, schedule, tune may use it"),
+        ("src/ir/a.cpp", "#include <nlohmann/json.hpp>", "only blocks, cli, cuda, io, schedule, tune may use it"),
+        ("src/ir/a.cpp", "#include <CLI/CLI11.hpp>", "only cli may use it"),
         ("src/ir/a.cpp", "#include <torch/torch.h>", "no stage of the library may use it"),
         ("src/other/a.cpp", "", "src/other/a.cpp: other is no stage"),
         ("include/coda/other.h", "", "include/coda/other.h: has no stage"),
@@ -127,6 +128,7 @@ def test_sizes_takes_short_functions_and_long_tables(tree, text):
         ("docs/architecture.md", "| `src/none` | |", "has a row for src/none, which does not exist"),
         ("docs/environment.md", "", "docs/environment.md: has no row for CODA_BACKEND"),
         ("docs/environment.md", "| `CODA_BACKEND` |\n| `CODA_NONE` |", "has a row for CODA_NONE, which src/core/options.cpp"),
+        ("src/core/options.cpp", 'text_of("CODA_BACKEND"), text_of("HOME")', "has no row for HOME, which src/core/options"),
         ("src/ir/a.cpp", 'getenv("CODA_BACKEND")', "src/ir/a.cpp: reads the environment"),
     ],
 )

@@ -113,7 +113,7 @@ class FastPlan final : public Plan {
     for (const BoundSegment& segment : problem.segments) programs_.push_back(lower(segment.program));
   }
 
-  void run(const Problem& problem) const override {
+  void run(const Problem& problem, const Execution&) const override {
     const std::size_t count = problem.segments.size();
     // Segments along N share A; along M each has its own.
     const std::size_t together = problem.a.view == Factor::View::Concat ? 1 : count;
@@ -137,7 +137,9 @@ class FastBackend final : public Backend {
     return "it computes in f32 and takes no f64 tensor; use the backend 'reference'";
   }
 
-  std::unique_ptr<Plan> plan(const Problem& problem) const override { return std::make_unique<FastPlan>(problem); }
+  std::unique_ptr<Plan> plan(const Problem& problem, const PlanOptions&) const override {
+    return std::make_unique<FastPlan>(problem);
+  }
 };
 
 }  // namespace

@@ -1,0 +1,91 @@
+#include "cuda/backend.h"
+
+#include "core/check.h"
+#include "cuda/launch/gpu.h"
+#include "cuda/launch/layout.h"
+#include "cuda/launch/plan.h"
+#include "schedule/records.h"
+
+namespace coda::cuda {
+namespace {
+
+std::optional<std::string> dtype_refusal(const Problem& problem) {
+  const DType dtype = problem.a.parts[0].dtype();
+  if (dtype == DType::F32)
+    return "A and B are f32, and Hopper's tensor cores multiply f32 only after rounding it to 11 bits (tf32); convert "
+           "them to bf16 or f16, or run on the CPU";
+  if (dtype != DType::BF16 && dtype != DType::F16)
+    return concat("A and B are ", name_of(dtype), ", expected bf16 or f16");
+  for (const BoundSegment& segment : problem.segments)
+    for (std::size_t i = 0; i < segment.operands.size(); ++i)
+      if (segment.operands[i].dtype() == DType::F64)
+        return concat("operand '", segment.program.operands()[i].name, "' is f64, expected f32, bf16 or f16");
+  return {};
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  DeviceKind device() const override { return DeviceKind::Cuda; }
+
+  std::optional<std::string> refuses(const Problem& problem) const override {
+    if (const auto problem_with_driver = driver_problem()) return problem_with_driver;
+    const Gpu& device = gpu(problem.device.index);
+    if (device.arch == nullptr)
+      return concat("cuda:", device.index, " is a ", device.name, " of compute capability ", device.major, ".",
+                    device.minor, ", expected 9.0 (H100, H200, GH200)");
+    return kernel_refusal(problem);
+  }
+
+  std::unique_ptr<Plan> plan(const Problem& problem, const PlanOptions& how) const override {
+    const Gpu& device = gpu(problem.device.index);
+    return make_plan(problem, scheduled(problem, how.schedule, *device.arch, device.multiprocessors, device.name),
+                     how.stream);
+  }
+
+  std::vector<Candidate> candidates(const Problem& problem) const override {
+    const Gpu& device = gpu(problem.device.index);
+    return coda::candidates(gemm_shape(problem, specialise(problem)), *device.arch, device.multiprocessors);
+  }
+};
+
+}  // namespace
+
+std::optional<std::string> kernel_refusal(const Problem& problem) {
+  if (problem.a.parts.empty()) return "it runs no elementwise pass yet";
+  if (auto refusal = dtype_refusal(problem)) return refusal;
+  for (const BoundSegment& segment : problem.segments)
+    if (auto refusal = emit_refusal(segment.program)) return refusal;
+  return extent_refusal(problem);
+}
+
+KernelSpec scheduled(const Problem& problem, const Schedule* schedule, const Arch& arch, int multiprocessors,
+                     std::string_view gpu_name) {
+  KernelSpec spec = specialise(problem);
+  const GemmShape shape = gemm_shape(problem, spec);
+  if (schedule != nullptr) {
+    const std::string refusal = schedule_refusal(*schedule, shape, arch);
+    REQUIRE(NotImplementedError, refusal.empty(), problem.call, ": schedule '", to_text(*schedule),
+            "' does not fit: ", refusal, ": take one of the candidates");
+    spec.schedule = *schedule;
+    return spec;
+  }
+  const auto recorded =
+      find_record({std::string(gpu_name), identity_text(spec), m_bucket(problem.m), problem.n, problem.k});
+  if (recorded && schedule_refusal(*recorded, shape, arch).empty()) {
+    spec.schedule = *recorded;
+    return spec;
+  }
+  const std::vector<Candidate> list = candidates(shape, arch, multiprocessors);
+  REQUIRE(NotImplementedError, !list.empty(), problem.call, ": program '", problem.segments[0].program.name(),
+          "' fits no schedule: ", schedule_refusal(Schedule{}, shape, arch), ": split it into two programs");
+  spec.schedule = list[0].schedule;
+  return spec;
+}
+
+const Backend& cuda_backend() {
+  static const CudaBackend backend;
+  return backend;
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,21 @@
+// The CUDA backend: kernels for Hopper GPUs, written for each program, compiled when first planned.
+#pragma once
+
+#include <string>
+
+#include "coda/backend.h"
+#include "cuda/emit/spec.h"
+
+namespace coda::cuda {
+
+const Backend& cuda_backend();
+
+/// Nothing when a kernel can be written for the problem; otherwise the reason why not. Asks no GPU.
+std::optional<std::string> kernel_refusal(const Problem& problem);
+
+/// The problem's kernel with a schedule: the given one, else the recorded choice, else the first candidate for a GPU of
+/// that many multiprocessors. Errors: NotImplementedError for a schedule that does not fit, or when none does.
+KernelSpec scheduled(const Problem& problem, const Schedule* schedule, const Arch& arch, int multiprocessors,
+                     std::string_view gpu_name);
+
+}  // namespace coda::cuda

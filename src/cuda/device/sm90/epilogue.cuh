@@ -1,0 +1,181 @@
+// The frame round a program: sub-tiles of 64 rows × C::kSub columns of the accumulator meet their staged inputs, the
+// program's chunk function (tile.cuh tells what a chunk is), and their staged outputs.
+#pragma once
+
+#include "math.cuh"
+#include "sm90/mainloop.cuh"
+#include "tile.cuh"
+
+namespace coda {
+
+// An array length that C++ allows where there is nothing.
+template <int Count>
+constexpr int kAtLeastOne = Count > 0 ? Count : 1;
+
+// A consumer's part of the staging area and its rings.
+template <class C>
+struct Staging {
+  using L = Layout<C>;
+  u32 consumer;
+  u32 outputs;
+  u32 inputs;
+  u32 full;
+  u32 empty;
+  u32 output_slot = 0;
+  Ring<kAtLeastOne<C::kInputBuffers>> ring{0};
+
+  __device__ Staging(u32 base, u32 which)
+      : consumer(which),
+        outputs(base + L::kStaging + which * L::kConsumerStaging),
+        inputs(outputs + C::kOutputUnits * C::kOutputBuffers * L::kSubBytes),
+        full(base + L::kBarriers + 8 * (2 * C::kStages + which * C::kInputBuffers)),
+        empty(full + 8 * kConsumers * C::kInputBuffers) {}
+
+  __device__ __forceinline__ void sync() const { bar_sync(4 + consumer, 128); }
+  __device__ __forceinline__ u32 output() const {
+    return outputs + output_slot * C::kOutputUnits * L::kSubBytes;
+  }
+};
+
+// Where a thread reads and writes matrices of 16-bit elements in a staged sub-tile.
+struct MatrixLane {
+  u32 row;
+  u32 half;
+  __device__ MatrixLane(u32 warp, u32 lane) : row(warp * 16 + lane % 16), half(lane / 16) {}
+};
+
+// Staged inputs of one sub-tile, as packed pairs.
+template <class C, class Inputs>
+struct InputTiles {
+  static constexpr int kChunks = C::kSub / 16;
+  u32 packed[kAtLeastOne<Inputs::kCount>][kChunks][4];
+
+  __device__ __forceinline__ void take(Staging<C>& staging, const MatrixLane& lane) {
+    using L = Layout<C>;
+    static_assert(Inputs::kUnits == Inputs::kCount, "staged inputs have 16-bit elements");
+    mbarrier_wait(staging.full + 8 * staging.ring.slot, staging.ring.parity);
+    const u32 from = staging.inputs + staging.ring.slot * C::kInputMaps * L::kSubBytes;
+#pragma unroll
+    for (int input = 0; input < Inputs::kCount; ++input)
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk)
+        load_matrix(from + input * L::kSubBytes +
+                        staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half),
+                    packed[input][chunk]);
+    mbarrier_arrive(staging.empty + 8 * staging.ring.slot);
+    staging.ring.advance();
+  }
+
+  __device__ __forceinline__ void unpack(int chunk, float (&values)[kAtLeastOne<Inputs::kCount>][8]) const {
+    for_each_constant<Inputs::kCount>([&](auto input) {
+      using Element = typename ElementAt<decltype(input)::value, Inputs>::Type;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        values[input.value][2 * i] = Element::low(packed[input.value][chunk][i]);
+        values[input.value][2 * i + 1] = Element::high(packed[input.value][chunk][i]);
+      }
+    });
+  }
+};
+
+// Columns of a box of fp32 elements: 128 bytes, the widest swizzle, or the whole sub-tile.
+template <class C>
+constexpr int kF32BoxCols = C::kSub < 32 ? C::kSub : 32;
+
+// Puts a chunk of one staged output into its sub-tile.
+template <class C, class Element>
+__device__ __forceinline__ void stage_output(u32 to, int chunk, const float (&values)[8], const MatrixLane& lane) {
+  if constexpr (sizeof(typename Element::Storage) == 2) {
+    u32 words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = Element::pack(values[2 * i], values[2 * i + 1]);
+    store_matrix(to + staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half), words);
+  } else {
+    constexpr int kCols = kF32BoxCols<C>;
+    const u32 first_row = threadIdx.x / 32 % 4 * 16 + lane_id() / 4, first_col = lane_id() % 4 * 2;
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) {
+      const u32 row = first_row + 8 * row_of(e);
+      const u32 col = chunk * 16 % kCols + first_col + col_of(e) / 2 * 8;
+      const u32 box = to + chunk * 16 / kCols * (64 * kCols * 4);
+      shared_store(box + staged_offset<kCols * 4>(row, col / 4) + col % 4 * 4, values[e], values[e + 1]);
+    }
+  }
+}
+
+// Sends one staged output's sub-tile to memory.
+template <class C, class Element>
+__device__ __forceinline__ void send_output(const TensorMap* map, u32 from, i32 row, i32 col) {
+  constexpr int kCols = sizeof(typename Element::Storage) == 2 ? C::kSub : kF32BoxCols<C>;
+  constexpr int kBoxBytes = 64 * kCols * static_cast<int>(sizeof(typename Element::Storage));
+#pragma unroll
+  for (int box = 0; box < C::kSub / kCols; ++box) {
+    if constexpr (kAdds<Element>) {
+      tma_add_f32(map, from + box * kBoxBytes, col + box * kCols, row);
+    } else {
+      tma_store(map, from + box * kBoxBytes, col + box * kCols, row);
+    }
+  }
+}
+
+// Runs the program on one consumer's part of a tile.
+template <class C, class Program>
+__device__ __forceinline__ void run_epilogue(const typename C::Params& p, const typename Program::Arguments& arguments,
+                                             const Tile& tile, const float (&acc)[kRowBlocks<C>][C::kTileN / 2],
+                                             Staging<C>& staging) {
+  using L = Layout<C>;
+  using Inputs = typename Program::StagedInputs;
+  using Outputs = typename Program::StagedOutputs;
+  const u32 lane = lane_id(), warp = uniform(threadIdx.x / 32 % 4);
+  const bool leader = warp == 0 && lane == 0;
+  const MatrixLane matrix_lane(warp, lane);
+  const i32 first_row = tile.row + consumer_row<C>(staging.consumer);
+#pragma unroll
+  for (int block = 0; block < kRowBlocks<C>; ++block) {
+#pragma unroll
+    for (int sub = 0; sub < C::kOutputTileN / C::kSub; ++sub) {
+      const i32 row = first_row + block * 64, col = tile.col + sub * C::kSub;
+      InputTiles<C, Inputs> inputs;
+      if constexpr (Inputs::kCount > 0) inputs.take(staging, matrix_lane);
+      if constexpr (Outputs::kCount > 0) {
+        if (leader) tma_store_wait_read<C::kOutputBuffers - 1>();
+        staging.sync();
+      }
+      const u32 to = staging.output();
+#pragma unroll
+      for (int chunk = 0; chunk < C::kSub / 16; ++chunk) {
+        constexpr int kSecond = C::kTileN / 4;  // where a pair's second accumulator begins
+        const int from = (sub * C::kSub + chunk * 16) / 2;
+        float acc0[8], acc1[8], in[kAtLeastOne<Inputs::kCount>][8], out[kAtLeastOne<Outputs::kCount>][8];
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          acc0[e] = acc[block][from + e];
+          acc1[e] = C::kPair ? acc[block][kSecond + from + e] : 0;
+        }
+        inputs.unpack(chunk, in);
+        const Position at{row + static_cast<i32>(warp * 16 + lane / 4), col + chunk * 16 + static_cast<i32>(lane % 4 * 2),
+                          arguments.rows, arguments.cols};
+        Program::chunk(arguments, at, acc0, acc1, in, out);
+        for_each_constant<Outputs::kCount>([&](auto output) {
+          using At = ElementAt<decltype(output)::value, Outputs>;
+          stage_output<C, typename At::Type>(to + At::kUnit * L::kSubBytes, chunk, out[output.value], matrix_lane);
+        });
+      }
+      if constexpr (Outputs::kCount > 0) {
+        fence_async_proxy();
+        staging.sync();
+        if (leader) {
+          for_each_constant<Outputs::kCount>([&](auto output) {
+            using At = ElementAt<decltype(output)::value, Outputs>;
+            send_output<C, typename At::Type>(&p.outputs[tile.segment * C::kOutputMaps + output.value],
+                                              to + At::kUnit * L::kSubBytes, row, col);
+          });
+          tma_store_commit();
+        }
+        staging.output_slot = (staging.output_slot + 1) % C::kOutputBuffers;
+      }
+    }
+  }
+}
+
+}  // namespace coda

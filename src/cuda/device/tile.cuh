@@ -1,0 +1,117 @@
+// A thread's view of the output tile, and its way to operands that do not come staged. A chunk is 16 rows × 16 columns
+// a warp, 8 elements a thread: element e lies 8·(e/2 % 2) rows and e % 2 + 8·(e/4) columns from the thread's first.
+// Every access here is predicated: nothing outside rows × cols is touched.
+#pragma once
+
+#include "element.cuh"
+
+namespace coda {
+
+// First element of a thread's chunk, inside its segment of rows × cols.
+struct Position {
+  i32 row;
+  i32 col;
+  i32 rows;
+  i32 cols;
+};
+
+__device__ __forceinline__ constexpr int row_of(int e) { return e / 2 % 2; }        // 0 or 1: the thread's rows
+__device__ __forceinline__ constexpr int col_of(int e) { return e % 2 + e / 4 * 2; }  // 0 … 3: its columns
+
+__device__ __forceinline__ i32 global_row(const Position& at, int r) { return at.row + 8 * r; }
+__device__ __forceinline__ i32 global_col(const Position& at, int c) { return at.col + c % 2 + c / 2 * 8; }
+
+// Strides in elements. A Row has row_stride 0, a Col col_stride 0.
+struct Matrix {
+  void* data;
+  i64 row_stride;
+  i64 col_stride;
+};
+
+template <class Element>
+__device__ __forceinline__ typename Element::Storage* element(const Matrix& m, i64 row, i64 col) {
+  return static_cast<typename Element::Storage*>(m.data) + row * m.row_stride + col * m.col_stride;
+}
+
+// The thread's four entries of a row vector whose entries repeat after `Period` columns (0: never).
+template <class Element, int Period>
+__device__ __forceinline__ void load_row(const Matrix& from, const Position& at, float (&values)[4]) {
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+    const i32 col = global_col(at, c);
+    const i32 entry = Period > 0 ? col % (Period > 0 ? Period : 1) : col;
+    values[c] = col < at.cols ? Element::widen(*element<Element>(from, 0, entry)) : 0.f;
+  }
+}
+
+// The thread's two entries of a column vector.
+template <class Element>
+__device__ __forceinline__ void load_col(const Matrix& from, const Position& at, float (&values)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const i32 row = global_row(at, r);
+    values[r] = row < at.rows ? Element::widen(*element<Element>(from, row, 0)) : 0.f;
+  }
+}
+
+template <class Element>
+__device__ __forceinline__ float load_scalar(const Matrix& from) {
+  return Element::widen(*element<Element>(from, 0, 0));
+}
+
+// How a tile that is not staged is touched: two neighbouring columns at once, which asks for column stride 1, an even
+// row stride and a base aligned to two elements; or one by one.
+struct Paired {};
+struct Single {};
+
+template <class A, class B>
+constexpr bool kSame = false;
+template <class A>
+constexpr bool kSame<A, A> = true;
+
+template <class Element>
+struct alignas(2 * sizeof(typename Element::Storage)) Pair {
+  typename Element::Storage first, second;
+};
+
+// The thread's eight elements of a tile operand. Its columns repeat after `Period` (0: never).
+template <class Element, class Access, int Period>
+__device__ __forceinline__ void load_tile(const Matrix& from, const Position& at, float (&values)[8]) {
+#pragma unroll
+  for (int e = 0; e < 8; e += 2) {
+    const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
+    values[e] = values[e + 1] = 0.f;
+    if (row >= at.rows || col >= at.cols) continue;
+    if (kSame<Access, Paired> && Period == 0 && col + 1 < at.cols) {
+      const auto both = *reinterpret_cast<const Pair<Element>*>(element<Element>(from, row, col));
+      values[e] = Element::widen(both.first);
+      values[e + 1] = Element::widen(both.second);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (col + i >= at.cols) continue;
+        const i32 entry = Period > 0 ? (col + i) % (Period > 0 ? Period : 1) : col + i;
+        values[e + i] = Element::widen(*element<Element>(from, row, entry));
+      }
+    }
+  }
+}
+
+template <class Element, class Access>
+__device__ __forceinline__ void store_tile(const Matrix& to, const Position& at, const float (&values)[8]) {
+#pragma unroll
+  for (int e = 0; e < 8; e += 2) {
+    const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
+    if (row >= at.rows || col >= at.cols) continue;
+    if (kSame<Access, Paired> && col + 1 < at.cols) {
+      *reinterpret_cast<Pair<Element>*>(element<Element>(to, row, col)) = {Element::narrow(values[e]),
+                                                                          Element::narrow(values[e + 1])};
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        if (col + i < at.cols) *element<Element>(to, row, col + i) = Element::narrow(values[e + i]);
+    }
+  }
+}
+
+}  // namespace coda

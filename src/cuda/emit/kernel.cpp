@@ -1,0 +1,222 @@
+#include "cuda/emit/kernel.h"
+
+#include <algorithm>
+
+#include "cuda/emit/program.h"
+#include "cuda/emit/writer.h"
+
+namespace coda::cuda {
+namespace {
+
+// Segments that run the same program on operands that travel the same way share its code.
+struct DistinctProgram {
+  std::string name;       // of its struct
+  std::string arguments;  // of its member of KernelParams
+  std::vector<std::size_t> segments;
+};
+
+bool same_program(const SegmentSpec& x, const SegmentSpec& y) {
+  return x.access == y.access && to_text(x.program) == to_text(y.program);
+}
+
+std::vector<DistinctProgram> distinct_programs(const KernelSpec& spec) {
+  std::vector<DistinctProgram> distinct;
+  for (std::size_t i = 0; i < spec.segments.size(); ++i) {
+    const auto known = std::ranges::find_if(distinct, [&](const DistinctProgram& program) {
+      return same_program(spec.segments[program.segments[0]], spec.segments[i]);
+    });
+    if (known != distinct.end()) {
+      known->segments.push_back(i);
+    } else {
+      const std::string number = distinct.empty() ? "" : std::to_string(distinct.size());
+      distinct.push_back({"Epilogue" + number, "arguments" + number, {i}});
+    }
+  }
+  return distinct;
+}
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::size_t arguments_bytes(const SegmentSpec& segment) { return 8 + kMatrixBytes * matrix_operands(segment).size(); }
+
+std::string_view word(bool value) { return value ? "true" : "false"; }
+
+int at_least_one(int count) { return std::max(count, 1); }
+
+void emit_params(Writer& out, const KernelSpec& spec, const std::vector<DistinctProgram>& programs) {
+  const int segments = static_cast<int>(spec.segments.size());
+  out.open("struct KernelParams");
+  out.line("TensorMap a[", a_maps(spec), "];");
+  out.line("TensorMap b[", b_maps(spec), "];");
+  out.line("TensorMap outputs[", at_least_one(segments * output_maps(spec)), "];");
+  out.line("TensorMap inputs[", at_least_one(segments * input_maps(spec)), "];");
+  for (const DistinctProgram& program : programs)
+    out.line(program.name, "::Arguments ", program.arguments, "[", program.segments.size(), "];");
+  out.line("i32 k_blocks[", spec.k_parts, "];");
+  out.line("i32 segment_tiles[", segments, "];");
+  out.line("i32 cluster_rows, cluster_cols, raster_group;");
+  out.close(";");
+  out.line("static_assert(sizeof(KernelParams) == ", params_layout(spec).size, ", \"the host lays it out alike\");");
+}
+
+void emit_constants(Writer& out, const KernelSpec& spec) {
+  const Schedule& s = spec.schedule;
+  const auto number = [&](std::string_view name, int value) {
+    out.line("static constexpr int ", name, " = ", value, ";");
+  };
+  const auto flag = [&](std::string_view name, bool value) {
+    out.line("static constexpr bool ", name, " = ", word(value), ";");
+  };
+  number("kTileM", s.tile_m);
+  number("kTileN", s.tile_n);
+  number("kOutputTileN", spec.pair ? s.tile_n / 2 : s.tile_n);
+  number("kStages", s.stages);
+  number("kClusterM", s.cluster_m);
+  number("kClusterN", s.cluster_n);
+  number("kSplitK", s.split_k);
+  flag("kPingPong", s.ping_pong);
+  flag("kAMajorK", spec.a_k_major);
+  flag("kBMajorK", spec.b_k_major);
+  flag("kPair", spec.pair);
+  number("kKParts", spec.k_parts);
+  number("kSegments", static_cast<int>(spec.segments.size()));
+  flag("kSegmentsAlongN", spec.segments_along_n);
+  number("kSub", s.sub);
+  number("kInputMaps", input_maps(spec));
+  number("kInputBuffers", input_maps(spec) > 0 ? s.input_buffers : 0);
+  number("kOutputMaps", output_maps(spec));
+  number("kOutputUnits", staged_output_units(spec));
+  number("kOutputBuffers", s.output_buffers);
+}
+
+// "segment == 0 || segment == 2"
+std::string is_one_of(const std::vector<std::size_t>& segments) {
+  std::string text;
+  for (const std::size_t segment : segments) text += concat(text.empty() ? "" : " || ", "segment == ", segment);
+  return text;
+}
+
+// Position of a segment among those of its program.
+std::string place_of(const DistinctProgram& program) {
+  std::string text = "0";
+  for (std::size_t i = 1; i < program.segments.size(); ++i)
+    text = concat("segment == ", program.segments[i], " ? ", i, " : ", text);
+  return text;
+}
+
+void emit_segments(Writer& out, const KernelSpec& spec, const std::vector<DistinctProgram>& programs) {
+  out.line("// Calls body with the epilogue of a segment and its arguments.");
+  out.line("template <class Body>");
+  out.open("__device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body)");
+  for (const DistinctProgram& program : programs) {
+    const std::string call = concat("body(", program.name, "{}, p.", program.arguments, "[", place_of(program), "]);");
+    out.line(programs.size() == 1 ? call : concat("if (", is_one_of(program.segments), ") ", call));
+  }
+  out.close();
+  out.line();
+  out.open("__device__ __forceinline__ static constexpr int staged_inputs(i32 segment)");
+  for (const DistinctProgram& program : programs)
+    if (programs.size() > 1)
+      out.line("if (", is_one_of(program.segments), ") return ",
+               staged_inputs(spec.segments[program.segments[0]]).size(), ";");
+  out.line("return ", programs.size() > 1 ? 0 : input_maps(spec), ";");
+  out.close();
+}
+
+void emit_comment(Writer& out, const KernelSpec& spec) {
+  out.line("// ", kernel_name(spec), ": ", factors_text(spec));
+  out.line("// ", to_text(spec.schedule));
+}
+
+}  // namespace
+
+int a_maps(const KernelSpec& spec) {
+  if (spec.k_parts > 1) return spec.k_parts;
+  return spec.segments_along_n ? 1 : static_cast<int>(spec.segments.size());
+}
+
+int b_maps(const KernelSpec& spec) {
+  if (spec.k_parts > 1) return spec.k_parts;
+  if (spec.pair) return 2;
+  return spec.segments_along_n ? static_cast<int>(spec.segments.size()) : 1;
+}
+
+ParamsLayout params_layout(const KernelSpec& spec) {
+  const auto segments = spec.segments.size();
+  const auto count = [](int value) { return static_cast<std::size_t>(value); };
+  ParamsLayout layout;
+  layout.b = count(a_maps(spec)) * kMapBytes;
+  layout.outputs = layout.b + count(b_maps(spec)) * kMapBytes;
+  layout.inputs = layout.outputs + std::max<std::size_t>(segments * count(output_maps(spec)), 1) * kMapBytes;
+  std::size_t end = layout.inputs + std::max<std::size_t>(segments * count(input_maps(spec)), 1) * kMapBytes;
+  layout.arguments.resize(segments);
+  for (const DistinctProgram& program : distinct_programs(spec)) {
+    for (const std::size_t segment : program.segments) {
+      layout.arguments[segment] = end;
+      end += arguments_bytes(spec.segments[segment]);
+    }
+  }
+  layout.k_blocks = end;
+  layout.segment_tiles = layout.k_blocks + 4 * count(spec.k_parts);
+  layout.cluster_rows = layout.segment_tiles + 4 * segments;
+  layout.cluster_cols = layout.cluster_rows + 4;
+  layout.raster_group = layout.cluster_rows + 8;
+  layout.size = round_up(layout.cluster_rows + 12, 64);
+  return layout;
+}
+
+std::string kernel_name(const KernelSpec& spec) {
+  std::string name = spec.segments[0].program.name();
+  for (std::size_t i = 1; i < spec.segments.size(); ++i)
+    if (spec.segments[i].program.name() != spec.segments[i - 1].program.name())
+      name += "_" + spec.segments[i].program.name();
+  return concat(name, "_", spec.schedule.tile_m, "x", spec.schedule.tile_n);
+}
+
+std::string emit_kernel(const KernelSpec& spec) {
+  for (const SegmentSpec& segment : spec.segments) {
+    const auto refusal = emit_refusal(segment.program);
+    INVARIANT(!refusal, "emit_kernel: ", *refusal, "\n", to_text(segment.program));
+  }
+  const std::vector<DistinctProgram> programs = distinct_programs(spec);
+  Writer out;
+  emit_comment(out, spec);
+  out.margin(concat("#define CODA_ELEMENT \"", name_of(spec.element), "\""));
+  out.margin("#include \"sm90/gemm.cuh\"");
+  out.line();
+  out.line("namespace coda {");
+  for (const DistinctProgram& program : programs) {
+    out.line();
+    emit_program(out, program.name, spec.segments[program.segments[0]]);
+  }
+  out.line();
+  emit_params(out, spec, programs);
+  out.line();
+  out.open("struct Config");
+  out.line("using Params = KernelParams;");
+  emit_constants(out, spec);
+  out.line();
+  emit_segments(out, spec, programs);
+  out.close(";");
+  out.line();
+  out.line("}  // namespace coda");
+  out.line();
+  out.line("extern \"C\" __global__ void __launch_bounds__(coda::kThreads, 1)");
+  out.open("    ", kEntry, "(const __grid_constant__ coda::KernelParams p)");
+  out.line("coda::run_gemm<coda::Config>(p);");
+  out.close();
+  return out.take();
+}
+
+std::string emit_copy() {
+  Writer out;
+  out.margin("#include \"copy.cuh\"");
+  out.line();
+  out.line("extern \"C\" __global__ void __launch_bounds__(coda::kCopyThreads)");
+  out.open("    ", kEntry, "(const __grid_constant__ coda::CopyParams p)");
+  out.line("coda::copy_tile(p);");
+  out.close();
+  return out.take();
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,147 @@
+#include "cuda/emit/spec.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/check.h"
+#include "cuda/emit/op_spelling.h"
+#include "ir/validate.h"
+
+namespace coda::cuda {
+namespace {
+
+bool is_staged_tile(const SegmentSpec& segment, std::size_t i) {
+  return segment.program.operands()[i].shape == Shape::Tile && segment.access[i] == Access::Staged;
+}
+
+int units(const std::vector<StagedOperand>& operands) {
+  return std::accumulate(operands.begin(), operands.end(), 0, [](int sum, const StagedOperand& operand) {
+    return sum + static_cast<int>(size_of(operand.dtype) / 2);
+  });
+}
+
+// What the threads load by themselves is in flight in registers, and so are the parts of a long op.
+Pressure pressure_of(const SegmentSpec& segment) {
+  const auto is_long = [](const Node& node) {
+    return node.kind == NodeKind::Map && node.type.shape == Shape::Tile && !is_light(node.op);
+  };
+  if (std::ranges::any_of(segment.program.nodes(), is_long)) return Pressure::Heavy;
+  for (std::size_t i = 0; i < segment.access.size(); ++i) {
+    const Operand& operand = segment.program.operands()[i];
+    const bool loaded = operand.role != Role::Output && operand.shape != Shape::Scalar;
+    if (loaded && (operand.shape != Shape::Tile || segment.access[i] != Access::Staged)) return Pressure::Medium;
+  }
+  return Pressure::Light;
+}
+
+template <class Measure>
+int most(const KernelSpec& spec, Measure measure) {
+  int result = 0;
+  for (const SegmentSpec& segment : spec.segments) result = std::max(result, measure(segment));
+  return result;
+}
+
+}  // namespace
+
+std::vector<StagedOperand> staged_inputs(const SegmentSpec& segment) {
+  std::vector<StagedOperand> staged;
+  for (std::size_t i = 0; i < segment.access.size(); ++i) {
+    const Operand& operand = segment.program.operands()[i];
+    const bool read = operand.role == Role::Input || (operand.role == Role::Accumulate && *operand.dtype != DType::F32);
+    if (read && is_staged_tile(segment, i)) staged.push_back({static_cast<int>(i), *operand.dtype});
+  }
+  return staged;
+}
+
+std::vector<StagedOperand> staged_outputs(const SegmentSpec& segment) {
+  std::vector<StagedOperand> staged;
+  for (std::size_t i = 0; i < segment.access.size(); ++i) {
+    const Operand& operand = segment.program.operands()[i];
+    if (operand.role == Role::Input || !is_staged_tile(segment, i)) continue;
+    const bool adds = operand.role == Role::Accumulate && *operand.dtype == DType::F32;
+    staged.push_back({static_cast<int>(i), *operand.dtype, adds});
+  }
+  return staged;
+}
+
+int staged_input_units(const KernelSpec& spec) {
+  return most(spec, [](const SegmentSpec& segment) { return units(staged_inputs(segment)); });
+}
+
+int staged_output_units(const KernelSpec& spec) {
+  return most(spec, [](const SegmentSpec& segment) { return units(staged_outputs(segment)); });
+}
+
+int input_maps(const KernelSpec& spec) {
+  return most(spec, [](const SegmentSpec& segment) { return static_cast<int>(staged_inputs(segment).size()); });
+}
+
+int output_maps(const KernelSpec& spec) {
+  return most(spec, [](const SegmentSpec& segment) { return static_cast<int>(staged_outputs(segment).size()); });
+}
+
+GemmShape shape_of(const KernelSpec& spec) {
+  GemmShape shape{.a_k_major = spec.a_k_major, .b_k_major = spec.b_k_major, .pair = spec.pair, .k_parts = spec.k_parts};
+  shape.staged_inputs = staged_input_units(spec);
+  shape.staged_outputs = staged_output_units(spec);
+  for (const SegmentSpec& segment : spec.segments) shape.pressure = std::max(shape.pressure, pressure_of(segment));
+  return shape;
+}
+
+std::string factors_text(const KernelSpec& spec) {
+  const auto major = [](bool k_major) { return k_major ? "K" : "MN"; };
+  std::string text =
+      concat(name_of(spec.element), ", A ", major(spec.a_k_major), "-major, B ", major(spec.b_k_major), "-major");
+  if (spec.pair) text += ", B a pair";
+  if (spec.k_parts > 1) text += concat(", ", spec.k_parts, " parts along K");
+  if (spec.segments.size() > 1)
+    text += concat(", ", spec.segments.size(), " segments along ", spec.segments_along_n ? "N" : "M");
+  return text;
+}
+
+std::string identity_text(const KernelSpec& spec) {
+  std::string text = factors_text(spec) + "\n";
+  for (const SegmentSpec& segment : spec.segments) {
+    text += to_text(segment.program);
+    for (std::size_t i = 0; i < segment.access.size(); ++i) {
+      const Operand& operand = segment.program.operands()[i];
+      if (operand.shape != Shape::Tile) continue;
+      const Access access = segment.access[i];
+      text += concat(operand.name, access == Access::Staged   ? " staged\n"
+                                   : access == Access::Paired ? " paired\n"
+                                                              : " single\n");
+    }
+  }
+  return text;
+}
+
+std::optional<std::string> emit_refusal(const Program& program) {
+  for (const Operand& operand : program.operands()) {
+    if (operand.partials)
+      return concat("operand '", operand.name, "' holds partials, which it does not make or finish yet");
+    if (!operand.pairing.is_none())
+      return concat("operand '", operand.name, "' has an entry for each pair of columns, which it does not read yet");
+    if (operand.role != Role::Input && operand.shape != Shape::Tile)
+      return concat("operand '", operand.name, "' is a ", name_of(operand.shape), ", and it stores only tiles yet");
+  }
+  for (const Node& node : program.nodes()) {
+    switch (node.kind) {
+      case NodeKind::Acc:
+      case NodeKind::Const:
+      case NodeKind::Load:
+      case NodeKind::Index:
+      case NodeKind::Map:
+      case NodeKind::Round:
+      case NodeKind::Store: break;
+      case NodeKind::Split:
+      case NodeKind::Join:
+      case NodeKind::SpanReduce:
+      case NodeKind::Reduce:
+      case NodeKind::SelectCol:
+        return concat("program '", program.name(), "' uses ", name_of(node), ", which it does not emit yet");
+    }
+  }
+  return {};
+}
+
+}  // namespace coda::cuda

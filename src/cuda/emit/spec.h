@@ -1,0 +1,68 @@
+// KernelSpec: everything a kernel's text depends on. M, N, K, pointers and strides are arguments of the kernel.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coda/program.h"
+#include "coda/schedule.h"
+
+namespace coda::cuda {
+
+/// How a tile operand travels between memory and the program.
+enum class Access : std::uint8_t {
+  Staged,  ///< by TMA through shared memory: inner stride 1, base and pitch multiples of 16 bytes
+  Paired,  ///< by the threads, two neighbouring columns at once
+  Single,  ///< by the threads, one element at a time: any strides
+};
+
+/// A program with the dtypes of its operands fixed, and how each of its operands travels (read for tiles alone).
+struct SegmentSpec {
+  Program program{};
+  std::vector<Access> access{};
+};
+
+struct KernelSpec {
+  DType element = DType::BF16;  ///< of A and B: BF16 or F16
+  bool a_k_major = true;
+  bool b_k_major = true;
+  bool pair = false;
+  int k_parts = 1;
+  bool segments_along_n = true;
+  std::vector<SegmentSpec> segments{};
+  Schedule schedule{};
+};
+
+/// A tile operand of a program that travels staged.
+struct StagedOperand {
+  int operand = 0;
+  DType dtype = DType::BF16;
+  bool adds = false;  ///< an output that the copy engine adds to memory (fp32 accumulation)
+};
+
+/// Staged inputs and outputs of a program, in the order of their maps. An accumulating 16-bit output is both.
+std::vector<StagedOperand> staged_inputs(const SegmentSpec& segment);
+std::vector<StagedOperand> staged_outputs(const SegmentSpec& segment);
+
+/// Sub-tiles of 16-bit elements that the staged operands of the segment with most take: an fp32 one takes two.
+int staged_input_units(const KernelSpec& spec);
+int staged_output_units(const KernelSpec& spec);
+
+/// Maps a segment has of each kind: those of the segment with most.
+int input_maps(const KernelSpec& spec);
+int output_maps(const KernelSpec& spec);
+
+/// The shape its schedule is chosen for, but for M, N and K.
+GemmShape shape_of(const KernelSpec& spec);
+
+/// "bf16, A K-major, B MN-major, B a pair": what of the factors a kernel depends on.
+std::string factors_text(const KernelSpec& spec);
+
+/// Everything a kernel's text depends on but its schedule, as text: what a recorded schedule is found by.
+std::string identity_text(const KernelSpec& spec);
+
+/// Nothing when the emitter can write the program's kernel; otherwise the reason why not.
+std::optional<std::string> emit_refusal(const Program& program);
+
+}  // namespace coda::cuda

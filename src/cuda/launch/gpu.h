@@ -1,0 +1,58 @@
+// The GPUs of this machine, and the kernels loaded on them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "coda/schedule.h"
+#include "cuda/launch/driver.h"
+
+namespace coda::cuda {
+
+struct Gpu {
+  int index = 0;
+  std::string name{};        ///< "NVIDIA H200"
+  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  std::size_t l2_bytes = 0;
+  const Arch* arch = nullptr;  ///< null: coda has no kernels for it
+  Context context = nullptr;   ///< its primary context, the one PyTorch and the runtime use
+};
+
+/// Number of GPUs; 0 without a driver.
+int gpu_count();
+
+/// Opened once. Errors: ValueError for an index no GPU has, NotImplementedError without a driver, DeviceError.
+const Gpu& gpu(int index);
+
+/// Makes a GPU's context current while it lives.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(const Gpu& gpu);
+  ~CurrentGpu();
+  CurrentGpu(const CurrentGpu&) = delete;
+  CurrentGpu& operator=(const CurrentGpu&) = delete;
+};
+
+/// A kernel on one GPU; lives as long as the process.
+struct LoadedKernel {
+  std::string name{};
+  Function function = nullptr;
+  int shared_bytes = 0;
+  int active_clusters = 0;  ///< clusters of `cluster_size` blocks that run at once
+};
+
+struct KernelRequest {
+  std::string name{};
+  std::string text{};
+  int threads = 0;
+  int shared_bytes = 0;
+  int cluster_size = 1;
+};
+
+/// Compiles (or finds compiled) and loads a kernel, once for each GPU and text. `capturing` is the stream the caller
+/// works on. Errors: DeviceError when that stream is being captured and the kernel is not loaded yet; as compile.
+const LoadedKernel& load_kernel(const Gpu& gpu, const KernelRequest& request, Stream stream, std::string_view call);
+
+}  // namespace coda::cuda

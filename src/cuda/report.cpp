@@ -1,0 +1,36 @@
+// report_kernel: a kernel as it would be run, for people to read.
+#include "coda/cuda.h"
+#include "core/check.h"
+#include "cuda/backend.h"
+#include "cuda/compile/nvrtc.h"
+#include "cuda/emit/kernel.h"
+
+namespace coda {
+namespace {
+
+// The GPU whose recorded choices and candidates are asked.
+constexpr int kMultiprocessors = 132;
+constexpr const char* kGpu = "NVIDIA H200";
+
+}  // namespace
+
+KernelReport report_kernel(const Problem& problem, const Schedule* schedule) {
+  REQUIRE(ValueError, problem.device.kind == DeviceKind::Cuda, problem.call, ": the tensors are on ",
+          device_text(problem.device),
+          ", expected a GPU, where kernels run: give them a device such as cuda:0; their pointers may be invented");
+  const auto refusal = cuda::kernel_refusal(problem);
+  REQUIRE(NotImplementedError, !refusal, problem.call, ": backend 'cuda' cannot run this: ", *refusal);
+  const Arch& arch = *find_arch(9, 0);
+  const cuda::KernelSpec spec = cuda::scheduled(problem, schedule, arch, kMultiprocessors, kGpu);
+  KernelReport report;
+  report.name = cuda::kernel_name(spec);
+  report.schedule = spec.schedule;
+  report.shared_bytes = shared_bytes(spec.schedule, cuda::shape_of(spec));
+  report.text = cuda::emit_kernel(spec);
+  cuda::Cubin cubin = cuda::compile(report.name, report.text, arch.name);
+  report.compiler_log = std::move(cubin.log);
+  report.cubin = std::move(cubin.image);
+  return report;
+}
+
+}  // namespace coda

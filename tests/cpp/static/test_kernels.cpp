@@ -1,0 +1,188 @@
+// Every candidate of every layout, compiled for sm_90a without a GPU: nothing spills, nothing lives in local memory,
+// the compiler heeds setmaxnreg (it says C7508 where it does not), and the tensor cores are used.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "coda/build.h"
+#include "coda/epilogues.h"
+#include "coda/error.h"
+#include "cuda/backend.h"
+#include "cuda/compile/cache.h"
+#include "cuda/compile/disassemble.h"
+#include "cuda/emit/kernel.h"
+#include "cuda/launch/layout.h"
+#include "support/invented.h"
+
+namespace coda {
+namespace {
+
+using testing_support::invented_matrix;
+using testing_support::invented_operands;
+
+constexpr int kMultiprocessors = 132;
+
+struct Extents {
+  std::int64_t m, n, k;
+};
+// Many tiles, and too few to fill the chip: the candidates differ.
+constexpr Extents kLarge{16384, 4096, 4096}, kSmall{256, 512, 2048};
+
+Program storing(const std::string& name, DType dtype, bool accumulate) {
+  Builder b(name);
+  b.store("out", b.acc(), {.dtype = dtype, .accumulate = accumulate});
+  return b.build();
+}
+
+// One kernel to compile: what a failure calls it, and its text.
+struct Kernel {
+  std::string what;
+  cuda::KernelSource source;
+};
+
+class Kernels {
+ public:
+  // Every candidate of a problem.
+  void add(const std::string& what, const Problem& problem, std::size_t at_most = 100) {
+    const auto refusal = cuda::kernel_refusal(problem);
+    ASSERT_FALSE(refusal) << what << ": " << *refusal;
+    const Arch& arch = *find_arch(9, 0);
+    const GemmShape shape = cuda::gemm_shape(problem, cuda::specialise(problem));
+    const auto list = candidates(shape, arch, kMultiprocessors);
+    ASSERT_FALSE(list.empty()) << what;
+    for (std::size_t i = 0; i < std::min(list.size(), at_most); ++i) {
+      const cuda::KernelSpec spec = cuda::scheduled(problem, &list[i].schedule, arch, kMultiprocessors, "");
+      const std::string text = cuda::emit_kernel(spec);
+      if (texts_.insert(text).second)
+        kernels_.push_back(
+            {what + ", " + to_text(spec.schedule), {cuda::kernel_name(spec), text, std::string(arch.name)}});
+    }
+  }
+
+  const std::vector<Kernel>& all() const { return kernels_; }
+
+ private:
+  std::vector<Kernel> kernels_;
+  std::set<std::string> texts_;
+};
+
+Problem product(const Extents& extents, const std::string& layout, DType dtype, const Program& program) {
+  // BLAS's letters, B first: T of B and N of A have K contiguous.
+  const TensorView a = invented_matrix(extents.m, extents.k, dtype, layout[1] == 'T');
+  const TensorView b = invented_matrix(extents.k, extents.n, dtype, layout[0] == 'T');
+  const Segment segment{program, invented_operands(program, extents.m, extents.n, dtype)};
+  return coda::bind(
+      "static", a,
+      program.accumulators() == 2 ? pair(b, invented_matrix(extents.k, extents.n, dtype, layout[0] == 'T')) : Factor(b),
+      {&segment, 1});
+}
+
+void expect_clean(const std::vector<Kernel>& kernels) {
+  std::vector<cuda::KernelSource> sources;
+  for (const Kernel& kernel : kernels) sources.push_back(kernel.source);
+  const auto cubins = cuda::compiled(sources);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    SCOPED_TRACE(kernels[i].what);
+    const std::string& log = cubins[i]->log;
+    EXPECT_NE(log.find("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << log;
+    EXPECT_EQ(log.find("C7508"), std::string::npos) << log;
+    EXPECT_EQ(log.find("warning"), std::string::npos) << log;
+  }
+  std::cout << kernels.size() << " kernels\n";
+}
+
+class Static : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      cuda::nvrtc_version();
+    } catch (const NotImplementedError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_F(Static, EveryCandidateOfEveryLayout) {
+  Kernels kernels;
+  for (const std::string layout : {"TN", "NN", "NT", "TT"})
+    for (const DType dtype : {DType::BF16, DType::F16})
+      for (const Extents& extents : {kLarge, kSmall})
+        kernels.add(layout, product(extents, layout, dtype, epilogues::identity()));
+  expect_clean(kernels.all());
+}
+
+TEST_F(Static, EveryCandidateOfEveryEpilogueOfThisBackend) {
+  Kernels kernels;
+  const std::vector<Program> programs{epilogues::bias(""),
+                                      epilogues::scale(),
+                                      epilogues::residual(),
+                                      storing("accumulate", DType::BF16, true),
+                                      storing("accumulate", DType::F32, true),
+                                      storing("widened", DType::F32, false)};
+  for (const Program& program : programs)
+    for (const Extents& extents : {kLarge, kSmall})
+      kernels.add(program.name(), product(extents, "TN", DType::BF16, program));
+  expect_clean(kernels.all());
+}
+
+// The likeliest schedules of every library program that this backend can emit.
+TEST_F(Static, TheLibrary) {
+  Kernels kernels;
+  for (const auto& [name, program] : epilogues::library())
+    if (!cuda::emit_refusal(program)) kernels.add(name, product(kLarge, "TN", DType::BF16, program), 3);
+  expect_clean(kernels.all());
+}
+
+TEST_F(Static, JoinedFactorsAndUnalignedOperands) {
+  Kernels kernels;
+  const DType dtype = DType::BF16;
+  const auto whole = [&](std::int64_t rows, std::int64_t cols, bool transposed) {
+    return invented_matrix(rows, cols, dtype, transposed);
+  };
+  const auto segment = [&](const Program& program, std::int64_t rows, std::int64_t cols) {
+    return Segment{program, invented_operands(program, rows, cols, dtype)};
+  };
+  const Program bias = epilogues::bias(""), identity = epilogues::identity();
+  const std::vector<Segment> along_n{segment(bias, 4096, 4096), segment(identity, 4096, 1024),
+                                     segment(bias, 4096, 1000)};
+  kernels.add("concat along N",
+              coda::bind("static", whole(4096, 4096, false),
+                         concat({whole(4096, 4096, true), whole(4096, 1024, true), whole(4096, 1000, true)}), along_n),
+              4);
+  const std::vector<Segment> along_m{segment(identity, 4096, 4096), segment(identity, 1000, 4096)};
+  kernels.add("concat along M",
+              coda::bind("static", concat({whole(4096, 4096, true), whole(1000, 4096, true)}), whole(4096, 4096, false),
+                         along_m),
+              4);
+  const std::vector<Segment> one{segment(identity, 4096, 4096)};
+  kernels.add("concat along K",
+              coda::bind("static", concat_k({whole(4096, 4096, false), whole(4096, 1024, false)}),
+                         concat_k({whole(4096, 4096, false), whole(1024, 4096, false)}), one),
+              4);
+  for (const Program& program :
+       {epilogues::residual(), storing("accumulate", DType::F32, true), storing("accumulate", dtype, true)})
+    for (const std::int64_t n : {4097, 4098})
+      kernels.add("ragged N", product({4096, n, 4096}, "TN", dtype, program), 4);
+  expect_clean(kernels.all());
+}
+
+TEST_F(Static, TheTensorCoresAreUsed) {
+  for (const std::string layout : {"TN", "NN", "NT", "TT"}) {
+    for (const DType dtype : {DType::BF16, DType::F16}) {
+      const cuda::KernelSpec spec = cuda::scheduled(product(kLarge, layout, dtype, epilogues::identity()), nullptr,
+                                                    *find_arch(9, 0), kMultiprocessors, "");
+      const auto cubin = cuda::compiled({cuda::kernel_name(spec), cuda::emit_kernel(spec), "sm_90a"});
+      const auto sass = cuda::disassemble(cubin->image);
+      if (!sass) GTEST_SKIP() << "no nvdisasm: pip install nvidia-cuda-nvdisasm";
+      const std::string instruction = dtype == DType::BF16 ? "HGMMA.64x256x16.F32.BF16" : "HGMMA.64x256x16.F32";
+      EXPECT_NE(sass->find(instruction), std::string::npos) << layout;
+      EXPECT_EQ(sass->find("LDL"), std::string::npos) << layout << " loads from local memory";
+      EXPECT_NE(sass->find("USETMAXREG"), std::string::npos) << layout;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coda
