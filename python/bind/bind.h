@@ -23,6 +23,7 @@ void bind_program(nb::module_& module);
 void bind_values(nb::module_& module);
 void bind_epilogues(nb::module_& module);
 void bind_gemm(nb::module_& module);
+void bind_plan(nb::module_& module);
 void bind_blocks(nb::module_& module);
 void bind_layer(nb::module_& module);
 void bind_model(nb::module_& module);

@@ -25,6 +25,10 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise("NotImplementedError", error);
   } catch (const FileError& error) {
     raise("FileError", error);
+  } catch (const DeviceError& error) {
+    raise("DeviceError", error);
+  } catch (const OutOfMemoryError& error) {
+    raise("OutOfMemoryError", error);
   } catch (const InternalError& error) {
     raise("InternalError", error);
   } catch (const Error& error) {

@@ -6,80 +6,23 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.h"
-#include "call.h"
 #include "coda/gemm.h"
+#include "gemm_call.h"
 
 namespace coda::python {
 namespace {
 
 using namespace nb::literals;
 
-/// A factor of several matrices, as pair, concat and concat_k make it.
-struct FactorObjects {
-  Factor::View view = Factor::View::Single;
-  std::vector<nb::object> parts;
-};
-
-/// A factor with the arrays that keep its memory alive.
-struct HeldFactor {
-  Factor factor;
-  std::vector<Array> arrays;
-  Extents batch;  ///< leading dimensions of A's rows, when there are several
-};
-
-using SegmentObjects = std::vector<std::pair<Program, nb::dict>>;
-
-HeldFactor read_factor(const nb::object& object, const std::string& name, bool batched) {
-  FactorObjects objects{Factor::View::Single, {object}};
-  if (nb::isinstance<FactorObjects>(object)) objects = nb::cast<FactorObjects>(object);
-  HeldFactor held;
-  held.factor.view = objects.view;
-  for (std::size_t i = 0; i < objects.parts.size(); ++i) {
-    const Place place{"gemm", objects.parts.size() == 1 ? name : concat(name, " part ", i)};
-    Array array = import_array(objects.parts[i], place);
-    if (batched && array.rank() > 2) {
-      const bool whole = objects.view != Factor::View::Concat;  // a concat of A has no batch of its own
-      if (i == 0 && whole) held.batch.assign(array.shape.begin(), array.shape.end() - 1);
-      array = join_leading(std::move(array), array.rank() - 1, place, Access::Read);
-    }
-    held.factor.parts.push_back(array.view());
-    held.arrays.push_back(std::move(array));
-  }
-  return held;
-}
-
-// Rows of A or columns of B in segment `i`; 0 when the matrix has another rank, which bind refuses.
-std::int64_t extent_of(const Factor& factor, int axis, std::size_t i) {
-  const std::size_t part = factor.view == Factor::View::Concat ? i : 0;
-  if (part >= factor.parts.size() || factor.parts[part].rank() != 2) return 0;
-  return factor.parts[part].shape(axis);
-}
-
 nb::list gemm_of_objects(const nb::object& a, const nb::object& b, const SegmentObjects& segments,
                          const std::string& backend) {
-  const HeldFactor left = read_factor(a, "A", true), right = read_factor(b, "B", false);
-  Target target{.batch = left.batch};
-  if (!left.arrays.empty()) {
-    target.dtype = left.arrays[0].dtype;
-    target.framework = left.arrays[0].framework;
-  }
-  std::vector<Segment> bound;
-  std::vector<std::vector<Array>> held;
-  nb::list results;
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const auto& [program, operands] = segments[i];
-    target.rows = extent_of(left.factor, 0, i);
-    target.cols = extent_of(right.factor, 1, i);
-    Ready ready = make_ready("gemm", read_operands("gemm", program, operands), target);
-    bound.push_back({program, std::move(ready.operands)});
-    held.push_back(std::move(ready.held));
-    results.append(ready.outputs);
-  }
+  const GemmCall call = read_gemm(a, b, segments);
+  const Execution where = call.execution();
   {
     const nb::gil_scoped_release release;
-    gemm(left.factor, right.factor, bound, backend);
+    run(call.problem(), backend, where);
   }
-  return results;
+  return call.results();
 }
 
 // Columns of the output that an operand of `entries` columns belongs to.
@@ -124,7 +67,10 @@ Target elementwise_target(const Given& given, const std::optional<std::pair<std:
       const Extent told = extent_told(operand, array, target.batch);
       if (!known.rows) known.rows = told.rows;
       if (!known.cols) known.cols = told.cols;
-      if (!std::exchange(framework_known, true)) target.framework = array.framework;
+      if (!std::exchange(framework_known, true)) {
+        target.framework = array.framework;
+        target.device = array.device;
+      }
       if (!dtype_known && !is_integer(array.dtype)) {
         target.dtype = array.dtype;
         dtype_known = true;
@@ -196,11 +142,14 @@ void bind_gemm(nb::module_& module) {
              "backend"_a = "", "Outputs in program order; coda_cpp.elementwise is the interface.");
   module.def(
       "backend_names",
-      [] {
-        const auto names = backend_names();
+      [](const std::string& device) {
+        const DeviceKind kind = from_word<DeviceKind>("backend_names", "device", device,
+                                                      {{"cpu", DeviceKind::Cpu}, {"cuda", DeviceKind::Cuda}});
+        const auto names = backend_names(kind);
         return std::vector<std::string>(names.begin(), names.end());
       },
-      "Names of the backends in this build, in order of preference.");
+      "device"_a = "cpu",
+      "Names of the backends of this build for tensors on 'cpu' or 'cuda', in order of preference.");
 }
 
 }  // namespace coda::python

@@ -20,15 +20,37 @@ Array without_batch(Array array, const Operand& operand, const Extents& batch, c
 // A new output, bound to `ready` and appended to what is returned.
 void make_output(const Operand& operand, const Target& target, Ready& ready) {
   const Extents shape = operand_shape(operand, target.rows, target.cols);
-  const Tensor tensor = Tensor::empty(shape, operand.partials ? DType::F32 : operand.dtype.value_or(target.dtype));
+  const DType dtype = operand.partials ? DType::F32 : operand.dtype.value_or(target.dtype);
   const bool has_rows = operand.shape == Shape::Tile || operand.shape == Shape::Col;
   Extents outer = shape;
   if (has_rows && target.batch.size() > 1) {
     outer = target.batch;
     outer.insert(outer.end(), shape.begin() + 1, shape.end());
   }
+  if (target.device.kind == DeviceKind::Cuda) {
+    const nb::object tensor = empty_on_gpu(outer, dtype, target.device);
+    ready.outputs.append(tensor);
+    const auto data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()));
+    ready.operands.push_back({operand.name, TensorView(data, dtype, shape, target.device)});
+    return;
+  }
+  const Tensor tensor = Tensor::empty(shape, dtype);
   ready.operands.push_back({operand.name, tensor.view()});
   ready.outputs.append(export_tensor(tensor, outer, target.framework));
+}
+
+// A number given for a Scalar operand, where the other operands are.
+void bind_number(const Operand& operand, double number, const Target& target, Ready& ready) {
+  const DType dtype = operand.dtype.value_or(DType::F32);
+  if (target.device.kind == DeviceKind::Cuda) {
+    const Place place{"gemm", operand_name(operand)};
+    ready.held.push_back(import_array(scalar_on_gpu(number, dtype, target.device), place, Access::Read, Devices::Any));
+    ready.operands.push_back({operand.name, ready.held.back().view()});
+    return;
+  }
+  const Tensor scalar = Tensor::from({}, {&number, 1}, dtype);
+  ready.held.push_back({.owner = export_tensor(scalar, {}, Framework::Numpy)});
+  ready.operands.push_back({operand.name, scalar.view()});
 }
 
 }  // namespace
@@ -49,7 +71,7 @@ Given read_operands(std::string_view call, const Program& program, const nb::dic
     given.objects[at] = nb::borrow(object);
     if (operand.shape == Shape::Scalar && operand.role == Role::Input && is_number(object)) continue;
     const Access access = operand.role == Role::Input ? Access::Read : Access::Write;
-    given.arrays[at] = import_array(object, {call, operand_name(operand)}, access);
+    given.arrays[at] = import_array(object, {call, operand_name(operand)}, access, Devices::Any);
   }
   return given;
 }
@@ -67,11 +89,7 @@ Ready make_ready(std::string_view call, Given given, const Target& target) {
       ready.operands.push_back({operand.name, ready.held.back().view()});
       if (operand.role != Role::Input) ready.outputs.append(object);
     } else if (object.is_valid()) {
-      const double number = nb::cast<double>(object);
-      const Tensor scalar = Tensor::from({}, {&number, 1}, operand.dtype.value_or(DType::F32));
-      nb::object kept = export_tensor(scalar, {}, Framework::Numpy);
-      ready.held.push_back({.owner = std::move(kept)});
-      ready.operands.push_back({operand.name, scalar.view()});
+      bind_number(operand, nb::cast<double>(object), target, ready);
     } else if (operand.role == Role::Output) {
       make_output(operand, target, ready);
     }

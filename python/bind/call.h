@@ -30,6 +30,7 @@ struct Target {
   Extents batch;  ///< leading dimensions that make up `rows`; empty: one
   DType dtype = DType::F32;
   Framework framework = Framework::Numpy;
+  Device device{};
 };
 
 /// Tensors bound by name, and the outputs to return, in the program's order.

@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
   bind_values(module);
   bind_epilogues(module);
   bind_gemm(module);
+  bind_plan(module);
   bind_blocks(module);
   bind_model(module);
   module.attr("__version__") = CODA_VERSION;

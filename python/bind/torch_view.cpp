@@ -91,7 +91,51 @@ Array import_numpy(nb::object array, const Place& place, Access access) {
   return result;
 }
 
-void require_cpu(nb::handle object, const Place& place) {
+constexpr std::pair<DType, const char*> kTorchDtypes[] = {
+    {DType::F64, "float64"}, {DType::F32, "float32"}, {DType::BF16, "bfloat16"},
+    {DType::F16, "float16"}, {DType::I32, "int32"},   {DType::I64, "int64"},
+};
+
+nb::object torch_dtype(DType dtype) {
+  for (const auto& [ours, theirs] : kTorchDtypes)
+    if (ours == dtype) return nb::module_::import_("torch").attr(theirs);
+  INVARIANT(false, "torch has no dtype for ", name_of(dtype));
+}
+
+std::optional<DType> dtype_of_torch(nb::handle tensor) {
+  const std::string name = text_of(nb::object(tensor.attr("dtype")));  // "torch.float32"
+  for (const auto& [ours, theirs] : kTorchDtypes)
+    if (name == concat("torch.", theirs)) return ours;
+  return {};
+}
+
+nb::object torch_device(Device device) { return nb::str(device_text(device).c_str()); }
+
+// A torch tensor on a GPU, by its attributes: torch's DLPack would make the default stream wait, which no capture
+// allows.
+Array import_torch_on_gpu(nb::object tensor, const Place& place, Access access) {
+  if (nb::cast<bool>(tensor.attr("requires_grad")))
+    REQUIRE(ValueError, access == Access::Read, place.text(),
+            " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
+  if (access == Access::Read) tensor = tensor.attr("resolve_neg")();
+  const std::optional<DType> dtype = dtype_of_torch(tensor);
+  if (!dtype) refuse_dtype(tensor, place);
+  Array result{.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")())), .dtype = *dtype};
+  for (const nb::handle extent : nb::cast<nb::tuple>(tensor.attr("shape")))
+    result.shape.push_back(nb::cast<std::int64_t>(extent));
+  for (const nb::handle stride : nb::cast<nb::tuple>(tensor.attr("stride")()))
+    result.strides.push_back(nb::cast<std::int64_t>(stride));
+  result.device = {DeviceKind::Cuda, nb::cast<int>(tensor.attr("get_device")())};
+  result.framework = Framework::Torch;
+  result.owner = std::move(tensor);
+  return result;
+}
+
+bool is_torch_on_gpu(nb::handle object) {
+  return is_instance(object, "torch", "Tensor") && nb::cast<bool>(object.attr("is_cuda"));
+}
+
+void require_cpu(nb::handle object, const Place& place, Devices devices) {
   constexpr int kCpu = 1, kCudaHost = 3;  // DLPack's device kinds
   int kind = 0;
   try {
@@ -101,12 +145,13 @@ void require_cpu(nb::handle object, const Place& place) {
   }
   if (kind == kCpu || kind == kCudaHost) return;
   const std::string device = text_of(nb::getattr(object, "device", nb::str("another device")));
-  throw NotImplementedError(concat(place.text(), " is on ", device,
-                                   ", expected a CPU tensor: this build of coda has the CPU alone, call .cpu() first"));
+  throw NotImplementedError(
+      concat(place.text(), " is on ", device, ", expected a CPU tensor",
+             devices == Devices::Cpu ? ": call .cpu() first" : " or a torch tensor on a GPU: use torch.from_dlpack"));
 }
 
-Array import_dlpack(nb::object object, const Place& place, Access access) {
-  require_cpu(object, place);
+Array import_dlpack(nb::object object, const Place& place, Access access, Devices devices) {
+  require_cpu(object, place, devices);
   const bool torch = is_instance(object, "torch", "Tensor");
   if (torch && nb::cast<bool>(object.attr("requires_grad"))) {
     REQUIRE(ValueError, access == Access::Read, place.text(),
@@ -134,13 +179,31 @@ Array import_dlpack(nb::object object, const Place& place, Access access) {
 
 }  // namespace
 
-Array import_array(nb::handle object, const Place& place, Access access) {
+Array import_array(nb::handle object, const Place& place, Access access, Devices devices) {
   nb::object array = nb::borrow(object);
+  if (devices == Devices::Any && is_torch_on_gpu(object)) return import_torch_on_gpu(std::move(array), place, access);
   if (is_instance(object, "numpy", "ndarray")) return import_numpy(std::move(array), place, access);
-  if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access);
+  if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access, devices);
   const bool readable = nb::hasattr(object, "__array_interface__") && access == Access::Read;
   if (!readable) refuse_type(object, place);
   return import_numpy(nb::module_::import_("numpy").attr("asarray")(object), place, access);
+}
+
+nb::object empty_on_gpu(const std::vector<std::int64_t>& shape, DType dtype, Device device) {
+  nb::list extents;
+  for (const std::int64_t extent : shape) extents.append(extent);
+  return nb::module_::import_("torch").attr("empty")(extents, nb::arg("dtype") = torch_dtype(dtype),
+                                                     nb::arg("device") = torch_device(device));
+}
+
+nb::object scalar_on_gpu(double value, DType dtype, Device device) {
+  return nb::module_::import_("torch").attr("full")(nb::make_tuple(), value, nb::arg("dtype") = torch_dtype(dtype),
+                                                    nb::arg("device") = torch_device(device));
+}
+
+void* current_stream(Device device) {
+  const nb::object stream = nb::module_::import_("torch").attr("cuda").attr("current_stream")(device.index);
+  return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream.attr("cuda_stream")));
 }
 
 nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& shape, Framework framework) {

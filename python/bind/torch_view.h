@@ -23,6 +23,9 @@ enum class Framework : std::uint8_t { Numpy, Torch };
 
 enum class Access : std::uint8_t { Read, Write };
 
+/// Where a tensor may be: blocks and models run on the CPU alone, gemm wherever a backend does.
+enum class Devices : std::uint8_t { Cpu, Any };
+
 /// What an error calls a tensor: {"gemm", "operand 'bias'"}.
 struct Place {
   std::string_view call;
@@ -39,13 +42,24 @@ struct Array {
   nb::object owner{};
   nb::ndarray<nb::ro> lease{};  ///< DLPack: what the exporter releases when we are done
   Framework framework = Framework::Numpy;
+  Device device{};
 
   int rank() const { return static_cast<int>(shape.size()); }
-  TensorView view() const { return {data, dtype, shape, strides}; }
+  TensorView view() const { return {data, dtype, shape, strides, device}; }
 };
 
-/// The memory of a framework's tensor. Errors: TypeError, ValueError, NotImplementedError (not on the CPU).
-Array import_array(nb::handle object, const Place& place, Access access = Access::Read);
+/// The memory of a framework's tensor; on a GPU, of torch alone. Errors: TypeError, ValueError, NotImplementedError (on
+/// a device that is not taken).
+Array import_array(nb::handle object, const Place& place, Access access = Access::Read, Devices devices = Devices::Cpu);
+
+/// An uninitialised torch tensor on a GPU.
+nb::object empty_on_gpu(const std::vector<std::int64_t>& shape, DType dtype, Device device);
+
+/// A torch scalar on a GPU.
+nb::object scalar_on_gpu(double value, DType dtype, Device device);
+
+/// torch's current stream on a GPU, as a CUstream.
+void* current_stream(Device device);
 
 /// A framework's tensor of that shape on coda's memory, which it keeps alive.
 nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& shape, Framework framework);

@@ -22,4 +22,4 @@ from . import blocks, epilogues
 from .epilogue import (Col, Epilogue, Output, Partials, Row, Scalar, Tile, col_index, constant, epilogue, output,
                        row_index)
 from .errors import Error
-from .gemm import Segment, elementwise, gemm, segment
+from .gemm import Plan, Segment, Timing, candidates, elementwise, gemm, prepare, segment, tune

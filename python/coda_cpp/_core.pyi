@@ -571,8 +571,38 @@ def gemm(a: object | None, b: object | None, segments: Sequence[tuple[Program, d
 def elementwise(program: Program, operands: dict, shape: tuple[int, int] | None = None, backend: str = '') -> list:
     """Outputs in program order; coda_cpp.elementwise is the interface."""
 
-def backend_names() -> list[str]:
-    """Names of the backends in this build, in order of preference."""
+def backend_names(device: str = 'cpu') -> list[str]:
+    """
+    Names of the backends of this build for tensors on 'cpu' or 'cuda', in order of preference.
+    """
+
+class Prepared:
+    """A call of gemm made ready: what coda_cpp.prepare returns."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        """
+        Scratch memory a run takes, in bytes; 0 where every operand is read as it lies.
+        """
+
+    @property
+    def schedule(self) -> str | None:
+        """
+        The schedule it runs with, as text; None for a backend without schedules.
+        """
+
+def prepare(a: object | None, b: object | None, segments: Sequence[tuple[Program, dict]], schedule: str = '', backend: str = '') -> Prepared:
+    """A call made ready; coda_cpp.prepare is the interface."""
+
+def candidates(a: object | None, b: object | None, segments: Sequence[tuple[Program, dict]], backend: str = 'cuda') -> list[tuple[str, str]]:
+    """
+    (schedule, reason) of each candidate; coda_cpp.candidates is the interface.
+    """
+
+def tune(a: object | None, b: object | None, segments: Sequence[tuple[Program, dict]], rounds: int, record: bool, progress: object | None) -> list[tuple[str, float, float, str]]:
+    """
+    (schedule, milliseconds, ratio, reason) of each candidate; coda_cpp.tune is the interface.
+    """
 
 class RmsNorm:
     """An RMSNorm: weight (d,), eps, and how the weight enters."""

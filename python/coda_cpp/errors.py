@@ -28,5 +28,13 @@ class FileError(Error, builtins.OSError):
     """A file that could not be opened, read or written."""
 
 
+class DeviceError(Error, builtins.RuntimeError):
+    """A failure of the GPU or its driver."""
+
+
+class OutOfMemoryError(Error, builtins.MemoryError):
+    """GPU memory that could not be had."""
+
+
 class InternalError(Error, builtins.RuntimeError):
     """A broken invariant: a fault in coda, never in the caller."""

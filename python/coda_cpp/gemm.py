@@ -1,10 +1,10 @@
-"""gemm and elementwise on numpy arrays, torch CPU tensors and whatever speaks DLPack."""
+"""gemm and elementwise on numpy arrays, torch tensors and whatever speaks DLPack; on a GPU, gemm on torch tensors."""
 
 from __future__ import annotations
 
 import collections
 import functools
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _core, epilogues
 from .epilogue import Epilogue
@@ -35,12 +35,79 @@ def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None =
     framework; outputs given are written in place. Returns one output alone, several as a named tuple in the program's
     order; with a concat, a tuple of these.
 
-    Raises ValueError, TypeError, IndexError and NotImplementedError, all before anything is written.
+    On a GPU (torch CUDA tensors, a Hopper GPU): a and b bf16 or f16; runs on torch's current stream; the first call of
+    a kind compiles a kernel, in about a second, and keeps it on disk.
+
+    Raises ValueError, TypeError, IndexError and NotImplementedError, all before anything is written; DeviceError and
+    OutOfMemoryError on a GPU.
     """
     segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
     outputs = _core.gemm(a, b, segments, backend or "")
     results = [_result(program, made) for (program, _), made in zip(segments, outputs)]
     return tuple(results) if several else results[0]
+
+
+class Plan:
+    """A call of gemm made ready: kernel compiled and loaded, outputs made. :func:`prepare` makes it; calling it runs.
+
+    It reads and writes the same tensors each time, so it can be captured in a CUDA graph.
+    """
+
+    def __init__(self, prepared: _core.Prepared, segments: list, several: bool) -> None:
+        self._prepared = prepared
+        results = [_result(program, made) for (program, _), made in zip(segments, prepared._outputs)]
+        self.outputs = tuple(results) if several else results[0]
+
+    def __call__(self, *, stream: int | None = None, workspace: Any = None) -> Any:
+        """Queues the call and returns its outputs, as gemm does. stream: a CUstream's address, None for torch's current
+        one. workspace: a tensor of at least `workspace_bytes` bytes on the same GPU, which it may use until it ends."""
+        address, size = (workspace.data_ptr(), workspace.nbytes) if workspace is not None else (0, 0)
+        self._prepared._run(stream, address, size)
+        return self.outputs
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule it runs with, as text; None on the CPU."""
+        return self._prepared.schedule
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Scratch memory a run takes; 0 where every operand is read as it lies."""
+        return self._prepared.workspace_bytes
+
+
+def prepare(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None = None, schedule: str | None = None,
+            **operands: Any) -> Plan:
+    """Makes a call of gemm ready without running it: arguments and errors as gemm's. Before a CUDA graph is captured,
+    before the first request is served. schedule: one of :func:`candidates`; None: the tuned or the likeliest one."""
+    segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
+    return Plan(_core.prepare(a, b, segments, schedule or "", backend or ""), segments, several)
+
+
+def candidates(a: Any, b: Any, epilogue: Any = "identity", /, **operands: Any) -> list[tuple[str, str]]:
+    """(schedule, reason) of each schedule worth timing for a call of gemm on a GPU, the likeliest first."""
+    segments, _ = _segments(b if _is_concat(b) else a, epilogue, operands)
+    return _core.candidates(a, b, segments)
+
+
+class Timing(NamedTuple):
+    """A schedule that :func:`tune` tried: its median time, its ratio to the fastest in the same rounds, why it was tried."""
+
+    schedule: str
+    milliseconds: float
+    ratio: float
+    reason: str
+
+
+def tune(a: Any, b: Any, epilogue: Any = "identity", /, *, rounds: int = 30, record: bool = True,
+         progress: Callable[[str, int, int], None] | None = None, **operands: Any) -> list[Timing]:
+    """Times the candidates of a call of gemm on the GPU and keeps the fastest for later calls with the same program, N, K
+    and an M up to the next power of two, in this process and, where the cache may be written, in all. Fastest first.
+
+    Takes a second or two; outputs are not touched. progress(stage, done, total) is called as it goes on.
+    """
+    segments, _ = _segments(b if _is_concat(b) else a, epilogue, operands)
+    return [Timing(*row) for row in _core.tune(a, b, segments, rounds, record, progress)]
 
 
 def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backend: str | None = None,

@@ -52,7 +52,7 @@ ROWS = [
     (TypeError, f"gemm: A is a torch.Tensor, {TENSORS}", lambda: coda.gemm(torch.ones(6, 8, device="meta"), B)),
     (TypeError, f"elementwise: operand 'x' is a dict, {TENSORS}", lambda: coda.elementwise("rms_entry", x={})),
     (NotImplementedError,
-     "gemm: A is on cuda:1, expected a CPU tensor: this build of coda has the CPU alone, call .cpu() first",
+     "gemm: A is on cuda:1, expected a CPU tensor or a torch tensor on a GPU: use torch.from_dlpack",
      lambda: coda.gemm(OnCuda(), B)),
     # Dtypes.
     (TypeError, "gemm: A has dtype int8, expected f32, bf16, f16 or f64, or i32 or i64 for indices: convert it first",
@@ -123,7 +123,7 @@ ROWS = [
      lambda: coda.epilogues.rms_entry(weight="beta")),
     (ValueError, "rope: angles is 'turns', expected one of 'base', 'frequency', 'table'",
      lambda: coda.epilogues.rope(head=64, angles="turns")),
-    (ValueError, "find_backend: backend 'gpu' is not in this build, expected 'fast' or 'reference'",
+    (ValueError, "find_backend: backend 'gpu' is not in this build, expected 'cuda' or 'fast' or 'reference'",
      lambda: coda.gemm(A, B, backend="gpu")),
     (TypeError, "LlamaModel: argument 'config' is a int, expected a LlamaConfig, the text of a config.json, or a dict of "
                 "its fields", lambda: coda.LlamaModel(1, {})),
