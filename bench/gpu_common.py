@@ -1,0 +1,106 @@
+"""What the GPU benchmarks share: the paired timer with L2 flushed, the result file and the plot.
+
+All entries run in every round, in rotating order; a ratio is taken between two times of one round, because the card
+changes its clocks under load. cuBLAS is entered twice: where the two differ, the run says nothing.
+"""
+
+import argparse
+import datetime
+import json
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+import coda_cpp
+
+RESULTS = Path(__file__).parent / "results"
+BASELINE, CONTROL = "cublas", "cublas again"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry of one case. ratio, q1 and q3: its time ÷ the baseline's in the same round, median and quartiles."""
+
+    case: str
+    size: str
+    layout: str
+    impl: str
+    ms: float
+    ratio: float
+    q1: float
+    q3: float
+    note: str = ""
+
+
+class PairedTimer:
+    """Times functions against each other; L2 is overwritten before each run."""
+
+    def __init__(self):
+        self.flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size // 4, device="cuda")
+        self.start, self.stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def once(self, run):
+        self.flush.zero_()
+        self.start.record()
+        run()
+        self.stop.record()
+        self.stop.synchronize()
+        return self.start.elapsed_time(self.stop)
+
+    def rounds(self, entries, count):
+        """Milliseconds of each entry in each round."""
+        for run in entries.values():
+            run()
+        names, times = list(entries), {name: [] for name in entries}
+        for turn in range(count):
+            for i in range(len(names)):
+                name = names[(i + turn) % len(names)]
+                times[name].append(self.once(entries[name]))
+        return times
+
+
+def rows(case, size, layout, times, baseline=BASELINE, notes=None):
+    base = torch.tensor(times[baseline], dtype=torch.float64)
+    found = []
+    for name, values in times.items():
+        values = torch.tensor(values, dtype=torch.float64)
+        quartiles = (values / base).quantile(torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)).tolist()
+        q1, ratio, q3 = (round(x, 4) for x in quartiles)
+        found.append(Row(case, size, layout, name, round(values.median().item(), 5), ratio, q1, q3, (notes or {}).get(name, "")))
+    return found
+
+
+def show(found):
+    for row in found:
+        print(f"{row.case:10} {row.size:18} {row.layout:3} {row.impl:18} {row.ms:9.4f} ms  {row.ratio:.3f} "
+              f"({row.q1:.3f} – {row.q3:.3f})  {row.note}", flush=True)
+
+
+def control_failures(found, limit):
+    """Rows of the second cuBLAS that do not read 1: their cases are void."""
+    return [row for row in found if row.impl == CONTROL and abs(row.ratio - 1) > limit]
+
+
+def driver_version():
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+def write(folder, suite, found, **facts):
+    folder.mkdir(parents=True, exist_ok=True)
+    gpu = torch.cuda.get_device_name()
+    date = datetime.date.today().isoformat()
+    path = folder / f"{date}-{gpu.lower().replace(' ', '-')}-{suite}.json"
+    result = {"gpu": gpu, "driver": driver_version(), "date": date, "suite": suite, "torch": torch.__version__,
+              "cuda": torch.version.cuda, "coda": coda_cpp.__version__, **facts, "rows": [asdict(row) for row in found]}
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the result file and the plot")
+    parser.add_argument("--rounds", type=int, default=100, help="rounds of the smallest size; large ones get a third")
+    return parser

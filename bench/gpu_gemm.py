@@ -1,0 +1,203 @@
+"""Bare bf16 products on the GPU against cuBLAS (torch.mm), as TN, NN and NT; epilogues against the bare product; few
+rows; what a launch costs the host; what compiling costs. Writes bench/results/<date>-<gpu>-gemm.json and its plot."""
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+
+import coda_cpp as coda
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rows, show, write
+
+SIZES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 3072, 2048), (16384, 16384, 2048),
+         (16384, 2048, 8192), (16384, 6144, 4096), (16384, 28672, 4096), (16384, 4096, 14336)]
+FEW_ROWS = [1, 2, 4, 8, 16, 32, 64]
+LAYOUTS = ["TN", "NN", "NT"]
+
+
+def matrix(rows_, cols, transposed, dtype=torch.bfloat16):
+    """A (rows, cols) view of normal numbers, its columns contiguous where transposed."""
+    shape = (cols, rows_) if transposed else (rows_, cols)
+    values = torch.randn(shape, device="cuda").to(dtype)
+    return values.T if transposed else values
+
+
+def factors(m, n, k, layout):
+    """BLAS's letters, of the column-major product, B first: TN is a forward, NN a data gradient, NT a weight gradient."""
+    return matrix(m, k, layout[1] == "T"), matrix(k, n, layout[0] == "T")
+
+
+def size_text(m, n, k):
+    return str(m) if m == n == k else f"{m}x{n}x{k}"
+
+
+def rounds_of(m, n, k, rounds):
+    return rounds if m * n * k < 2**36 else max(rounds // 3, 20)
+
+
+def check(a, b, out):
+    """The tuned kernel's result against cuBLAS's, before the clock starts."""
+    expected = (a @ b).float()
+    error = (out.float() - expected).abs().max().item() / expected.abs().max().item()
+    assert error < 2**-7, f"relative error {error}"
+
+
+def bench_plain(timer, rounds, sizes, case="gemm", layouts=LAYOUTS):
+    found = []
+    for m, n, k in sizes:
+        for layout in layouts:
+            a, b = factors(m, n, k, layout)
+            best = coda.tune(a, b, rounds=24)[0]
+            plan = coda.prepare(a, b, schedule=best.schedule)
+            check(a, b, plan())
+            out = torch.empty(m, n, dtype=a.dtype, device="cuda")
+            entries = {BASELINE: lambda: torch.mm(a, b, out=out), "coda": plan, CONTROL: lambda: torch.mm(a, b, out=out)}
+            times = timer.rounds(entries, rounds_of(m, n, k, rounds))
+            new = rows(case, size_text(m, n, k), layout, times, notes={"coda": best.schedule})
+            show([row for row in new if row.impl != BASELINE])
+            found += new
+    return found
+
+
+def epilogue_entries(m, n, k):
+    a, b = factors(m, n, k, "TN")
+    f32 = torch.zeros(m, n, device="cuda")
+    programs = {
+        "plain": ("identity", {}),
+        "residual": ("residual", {"residual": matrix(m, n, False)}),
+        "accumulate bf16": (accumulating(coda.bf16), {"out": matrix(m, n, False)}),
+        "accumulate f32": (accumulating(coda.f32), {"out": f32}),
+        "bias": ("bias", {"bias": torch.randn(n, device="cuda").bfloat16()}),
+        "f32 out": (storing(coda.f32), {}),
+    }
+    entries, notes = {}, {}
+    for name, (program, operands) in programs.items():
+        notes[name] = coda.tune(a, b, program, rounds=18, **operands)[0].schedule
+        entries[name] = coda.prepare(a, b, program, schedule=notes[name], **operands)
+    return entries, notes
+
+
+def accumulating(dtype):
+    builder = coda.Builder("accumulate")
+    builder.store("out", builder.acc(), dtype=dtype, accumulate=True)
+    return builder.build()
+
+
+def storing(dtype):
+    builder = coda.Builder("widened")
+    builder.store("out", builder.acc(), dtype=dtype)
+    return builder.build()
+
+
+def bench_epilogues(timer, rounds):
+    found = []
+    for size in (2048, 4096, 8192):
+        entries, notes = epilogue_entries(size, size, size)
+        times = timer.rounds(entries, rounds_of(size, size, size, rounds))
+        new = rows("epilogue", str(size), "TN", times, baseline="plain", notes=notes)
+        show(new)
+        found += new
+    return found
+
+
+def host_cost():
+    """Microseconds the host spends in one run of a plan, Python's call included: bursts that the queue holds."""
+    a, b = factors(128, 128, 64, "TN")
+    plan = coda.prepare(a, b)
+    stream = torch.cuda.current_stream().cuda_stream
+    run = plan._prepared._run
+    bursts = []
+    for _ in range(40):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(200):
+            run(stream, 0, 0)
+        bursts.append((time.perf_counter() - start) / 200 * 1e6)
+    return sorted(bursts)[len(bursts) // 2]
+
+
+COMPILE = """
+import sys, time, torch, coda_cpp as coda
+from concurrent.futures import ThreadPoolExecutor
+a = torch.randn(4096, 4096, device="cuda").bfloat16()
+b = torch.randn(4096, 4096, device="cuda").bfloat16().T
+torch.cuda.synchronize()
+count = int(sys.argv[1])
+lists = [coda.candidates(a, b, p, **o) for p, o in (("identity", {}), ("bias", {"bias": a[0]}))]
+schedules = [(p, s, o) for (p, o), l in zip((("identity", {}), ("bias", {"bias": a[0]})), lists) for s, _ in l][:count]
+start = time.perf_counter()
+with ThreadPoolExecutor(16) as pool:
+    list(pool.map(lambda x: coda.prepare(a, b, x[0], schedule=x[1], **x[2]), schedules))
+print(len(schedules), time.perf_counter() - start)
+"""
+
+
+def compile_cost():
+    """Seconds for 20 candidates from a cold cache, and for one plan from a warm disk, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"CODA_CACHE_DIR": folder + "/cache"}
+        def run(count):
+            command = [sys.executable, "-c", COMPILE, str(count)]
+            words = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+            return int(words[0]), float(words[1])
+        count, cold = run(20)
+        _, warm = run(1)
+    return {"compiled": count, "cold_s": round(cold, 3), "warm_plan_s": round(warm, 4)}
+
+
+def plot(path, found):
+    from matplotlib.figure import Figure
+
+    mine = [row for row in found if row.impl == "coda" and row.case == "gemm"]
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    axes = figure.subplots()
+    sizes = list(dict.fromkeys(row.size for row in mine))
+    for number, layout in enumerate(LAYOUTS):
+        these = [row for row in mine if row.layout == layout]
+        at = [sizes.index(row.size) + (number - 1) * 0.27 for row in these]
+        whiskers = [[row.ratio - row.q1 for row in these], [row.q3 - row.ratio for row in these]]
+        axes.bar(at, [row.ratio for row in these], 0.25, yerr=whiskers, capsize=3, label=layout)
+    axes.axhline(1, color="0.3", linewidth=1)
+    axes.set_ylim(0.85, 1.06)
+    axes.set_xticks(range(len(sizes)), [size.replace("x", "\n× ") for size in sizes])
+    axes.set_ylabel("time ÷ cuBLAS")
+    axes.set_title(f"bf16 products, {torch.cuda.get_device_name()}: below the line is faster than cuBLAS", fontsize="medium")
+    axes.legend(frameon=False, ncols=3)
+    figure.savefig(path)
+
+
+def geometric_mean(found):
+    ratios = [row.ratio for row in found if row.impl == "coda" and row.case == "gemm"]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--only", nargs="*", default=["gemm", "epilogue", "rows", "cost"], help="parts to run")
+    options = parser.parse_args()
+    timer, found, facts = PairedTimer(), [], {}
+    if "cost" in options.only:
+        facts = {"host_us": round(host_cost(), 2), **compile_cost()}
+        print(facts, flush=True)
+    if "gemm" in options.only:
+        found += bench_plain(timer, options.rounds, SIZES)
+    if "epilogue" in options.only:
+        found += bench_epilogues(timer, options.rounds)
+    if "rows" in options.only:
+        few = [(m, n, k) for n, k in ((4096, 4096), (28672, 4096)) for m in FEW_ROWS]
+        found += bench_plain(timer, options.rounds, few, "few rows", ["TN"])
+    facts["geometric_mean"] = round(geometric_mean(found), 4)
+    path = write(options.output, "gemm", found, rounds=options.rounds, **facts)
+    if any(row.case == "gemm" for row in found):
+        plot(path.with_suffix(".svg"), found)
+    print(f"geometric mean {facts['geometric_mean']}; {path}")
+    for row in control_failures([row for row in found if row.case == "gemm"], 0.03):
+        print(f"void: {row.size} {row.layout}: '{CONTROL}' reads {row.ratio}, expected 1 ± 0.03")
+
+
+if __name__ == "__main__":
+    main()

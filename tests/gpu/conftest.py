@@ -1,0 +1,30 @@
+"""The GPU suite: everything here needs a Hopper GPU and torch with CUDA. `make gpu` runs it."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+
+def pytest_collection_modifyitems(items):
+    missing = None
+    if not torch.cuda.is_available():
+        missing = "no GPU: torch.cuda.is_available() is False"
+    elif torch.cuda.get_device_capability() != (9, 0):
+        missing = f"{torch.cuda.get_device_name()} is no Hopper GPU"
+    for item in items:
+        item.add_marker(pytest.mark.gpu)
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.fixture(autouse=True)
+def no_device_fault():
+    """A kernel's fault shows at the next synchronisation: make that the test that caused it."""
+    yield
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()

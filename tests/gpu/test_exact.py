@@ -1,0 +1,54 @@
+"""Exact integers, tolerance 0, over a covering sample of schedules × layouts × dtypes × views × ragged sizes."""
+
+import concurrent.futures
+import os
+import secrets
+
+import pytest
+
+import coda_cpp as coda
+from cases import AXES, Case, mend, schedule_text
+from covering import Covering
+
+BATCH = 64
+CASES = int(os.environ.get("CODA_GPU_CASES", "1024"))
+
+
+def attempt(axes, seed):
+    """A case made ready, with fewer stages and buffers where they do not fit; None where its schedule does not."""
+    case = Case(axes, seed)
+    for fewer in ({}, {"stages": 3, "buffers": "2+1"}, {"stages": 2, "buffers": "1+1"}):
+        axes.update(fewer)
+        try:
+            return case, case.prepare(schedule_text(axes))
+        except coda.errors.NotImplementedError as error:
+            assert "does not fit" in str(error), error
+            if "shared memory" not in str(error):
+                return None
+    return None
+
+
+def test_covering_sample():
+    """Failures print the seed and the case; CODA_GPU_SEED=… repeats a run, CODA_GPU_CASES=… sets its length."""
+    seed = int(os.environ.get("CODA_GPU_SEED", secrets.randbits(31)))
+    covering = Covering(AXES, seed)
+    ran = refused = 0
+    failures = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        while ran < CASES:
+            drawn = [covering.propose(mend) for _ in range(BATCH)]
+            for axes, ready in zip(drawn, pool.map(attempt, drawn, range(seed, seed + BATCH))):
+                if ready is None:
+                    refused += 1
+                    continue
+                try:
+                    ready[0].check(ready[1])
+                except AssertionError as error:
+                    failures.append(f"{axes}: {error}")
+                covering.accept(axes)
+                ran += 1
+            assert len(failures) < 8, f"seed {seed}\n" + "\n".join(failures)
+    print(f"\nseed {seed}: {ran} cases, {refused} refused as not fitting, {len(covering.covered)} of {covering.total} "
+          f"pairs covered")
+    assert not failures, f"seed {seed}\n" + "\n".join(failures)
+    assert refused < ran, "most cases drawn fit no schedule: mend() should know why"
