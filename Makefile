@@ -24,7 +24,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONHOME
 unexport PYTHONPATH
 
-.PHONY: test demo check gpu bench asan tsan format golden build venv clean distclean
+.PHONY: test demo check gpu gpu-build gpu-bench gpu-sanitize bench asan tsan format golden build venv clean distclean
 .DEFAULT_GOAL := test
 
 venv: $(READY)
@@ -48,11 +48,25 @@ check: $(READY)
 	@tools/check
 
 # CASES=... sets the length of the covering sample, PYTEST=... what pytest is given.
-gpu:
+gpu-build:
 	@cmake --preset gpu -DPython_EXECUTABLE="$$(command -v $(PYTHON))"
 	@cmake --build build/gpu -j $(JOBS) --target _core coda test_schedule test_cuda
+
+gpu: gpu-build
 	@ctest --test-dir build/gpu -R '^(schedule|cuda)$$' --output-on-failure --no-tests=error
 	@CODA_GPU_CASES=$(or $(CASES),1024) PYTHONPATH=python $(PYTHON) -m pytest -s tests/gpu $(PYTEST)
+
+gpu-bench: gpu-build
+	@PYTHONPATH=python $(PYTHON) bench/gpu_gemm.py
+
+# The same kernels on small shapes under compute-sanitizer; every tensor is an allocation of its own.
+gpu-sanitize: gpu-build
+	@for tool in memcheck racecheck; do \
+	  echo "== $$tool"; \
+	  CODA_GPU_CASES=64 CODA_GPU_LARGEST=384 PYTORCH_NO_CUDA_MEMORY_CACHING=1 PYTHONPATH=python \
+	  compute-sanitizer --tool $$tool --error-exitcode 9 --kernel-name kernel_substring=coda_kernel \
+	    $(PYTHON) -m pytest -q -s tests/gpu/test_exact.py || exit 1; \
+	done
 
 asan tsan: $(READY)
 	@cmake --preset $@

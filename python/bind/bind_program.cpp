@@ -1,7 +1,9 @@
 // DType, Pairing, Operand, Program and Builder.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "bind.h"
@@ -10,6 +12,8 @@
 
 namespace coda::python {
 namespace {
+
+using OpEntry = std::tuple<std::string, int, std::vector<std::pair<double, double>>>;
 
 using namespace nb::literals;
 
@@ -197,6 +201,18 @@ void bind_program(nb::module_& module) {
                     "A value of a program under construction; usable only with values of its Builder.");
   bind_program_class(module);
   bind_builder(module);
+  module.def(
+      "op_table",
+      [] {
+        std::vector<OpEntry> rows;
+        for (const OpRow& row : op_table()) {
+          std::vector<std::pair<double, double>> domain;
+          for (int i = 0; i < row.arity; ++i) domain.emplace_back(row.domain[i].low, row.domain[i].high);
+          rows.emplace_back(row.name, row.arity, std::move(domain));
+        }
+        return rows;
+      },
+      "(name, arity, [(low, high) of each argument, for tests]) of each pointwise op of program text.");
   module.def("parse_program", &parse_program, "text"_a, "The same as Program.parse.");
 }
 

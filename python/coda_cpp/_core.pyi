@@ -299,6 +299,11 @@ class Builder:
     def build(self) -> Program:
         """The finished program. Raises ValueError when nothing is stored."""
 
+def op_table() -> list[tuple[str, int, list[tuple[float, float]]]]:
+    """
+    (name, arity, [(low, high) of each argument, for tests]) of each pointwise op of program text.
+    """
+
 def parse_program(text: str) -> Program:
     """The same as Program.parse."""
 

@@ -1,6 +1,5 @@
 // diagnose: one row for each thing the CUDA backend needs. What goes wrong becomes a row, never an exception.
 #include <array>
-#include <charconv>
 
 #include "coda/cuda.h"
 #include "core/check.h"
@@ -83,15 +82,8 @@ Diagnosis look_at_gpu(const std::string& what, int index) {
 }
 
 Diagnosis look_at_nvrtc(const std::string& what) {
-  const std::string version = nvrtc_version();
-  const std::string found = concat(version, ", ", nvrtc_path());
-  int major = 0;
-  std::from_chars(version.data(), version.data() + version.size(), major);
-  // Within a major version a driver runs the cubins of newer toolkits.
-  if (driver_problem() || major <= driver_cuda() / 1000) return good(what, found);
-  const int supported = driver_cuda() / 1000;
-  return bad(what, concat(found, ", whose kernels need a driver for CUDA ", major, "; this one is for ", supported),
-             concat("update the NVIDIA driver, or set CODA_NVRTC to the file of an NVRTC ", supported));
+  const auto mismatch = driver_problem() ? std::nullopt : nvrtc_mismatch();
+  return mismatch ? bad(what, *mismatch) : good(what, concat(nvrtc_version(), ", ", nvrtc_path()));
 }
 
 // The first GPU with kernels of ours, or −1.

@@ -74,7 +74,7 @@ std::string range_refusal(const Schedule& s) {
     return value >= least && value <= most ? std::string()
                                            : concat(name, " is ", value, ", expected ", least, " to ", most);
   };
-  if (s.tile_m < 64 || s.tile_m > 256 || s.tile_m % 64 != 0 || rows_per_consumer(s) % 64 != 0)
+  if (s.tile_m % 64 != 0 || (rows_per_consumer(s) != 64 && rows_per_consumer(s) != 128))
     return concat("tile_m is ", s.tile_m, ", expected 64 rows for each consumer's matrix product, or 128");
   if (s.tile_n % 16 != 0 || s.tile_n < 64 || s.tile_n > 256)
     return concat("tile_n is ", s.tile_n, ", expected a multiple of 16 from 64 to 256");
@@ -98,12 +98,10 @@ class CandidateList {
     s.sub = widest_sub(s, shape_);
     s.stages = most_stages(s, shape_, arch_);
     add_one(s, reason);
-    if (s.stages >= 4 || s.sub <= 32 || output_tile_n(s, shape_) % 32 != 0) return;
-    const int stages = s.stages;
-    s.sub = 32;
-    s.stages = most_stages(s, shape_, arch_);
-    if (s.stages > stages) add_one(s, reason + "; narrow sub-tiles leave room for a longer ring");
+    add_narrow(s, reason);
+    if (shape_.staged_inputs > 0) add_whole_tile_in_flight(s, reason);
   }
+
   // The one expected to be fastest first; equals in the order they were added.
   std::vector<Candidate> take(int multiprocessors) {
     std::ranges::stable_sort(list_, {},
@@ -112,6 +110,24 @@ class CandidateList {
   }
 
  private:
+  void add_narrow(Schedule s, const std::string& reason) {
+    if (s.stages >= 4 || s.sub <= 32 || output_tile_n(s, shape_) % 32 != 0) return;
+    const int stages = s.stages;
+    s.sub = 32;
+    s.stages = most_stages(s, shape_, arch_);
+    if (s.stages > stages) add_one(s, reason + "; narrow sub-tiles leave room for a longer ring");
+  }
+
+  // With two sub-tiles of inputs in flight the third is asked for when the first is done, and its way is waited for.
+  void add_whole_tile_in_flight(Schedule s, const std::string& reason) {
+    s.output_buffers = 1;
+    for (; s.sub >= 32 && output_tile_n(s, shape_) % s.sub == 0; s.sub /= 2) {
+      s.input_buffers = std::min(8, rows_per_consumer(s) / 64 * output_tile_n(s, shape_) / s.sub);
+      s.stages = most_stages(s, shape_, arch_);
+      if (s.stages >= 3) add_one(s, reason + "; a whole tile of inputs in flight");
+    }
+  }
+
   void add_one(const Schedule& s, const std::string& reason) {
     if (!schedule_refusal(s, shape_, arch_).empty()) return;
     const auto same = [&](const Candidate& c) { return c.schedule == s; };

@@ -29,7 +29,8 @@ def attempt(axes, seed):
 
 
 def test_covering_sample():
-    """Failures print the seed and the case; CODA_GPU_SEED=… repeats a run, CODA_GPU_CASES=… sets its length."""
+    """Failures print the seed and the case; CODA_GPU_SEED=… repeats a run, CODA_GPU_CASES=… sets its length,
+    CODA_GPU_LARGEST=… bounds its extents."""
     seed = int(os.environ.get("CODA_GPU_SEED", secrets.randbits(31)))
     covering = Covering(AXES, seed)
     ran = refused = 0

@@ -142,3 +142,8 @@ def test_docs_takes_brackets_in_code_and_links_to_the_web(tree):
     write, root = tree
     write("docs/a.md", "`x[0](y)` [site](https://example.org/a)\n\n```cpp\na[0](b.md);\n```\n")
     assert docs.check(root) == []
+
+
+def test_the_wgmma_wrappers_are_what_their_script_writes():
+    script = load("make_wgmma")
+    assert script.FILE.read_text() == script.text(), "run: python tools/make_wgmma.py"

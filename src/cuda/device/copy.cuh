@@ -11,7 +11,7 @@ struct CopyParams {
   u16* to;
   i64 inner_stride;  // of `from`, in elements; may be 0 or negative
   i64 outer_stride;
-  i64 pitch;         // of `to`
+  i64 pitch;  // of `to`
   i32 inner;
   i32 outer;
 };
@@ -33,8 +33,7 @@ __device__ __forceinline__ void copy_tile(const CopyParams& p) {
     const int fast = i % kCopyTile, slow = i / kCopyTile;
     const int inner = along_outer ? slow : fast, outer = along_outer ? fast : slow;
     if (first_inner + inner < p.inner && first_outer + outer < p.outer)
-      tile[outer][inner] =
-          p.from[(first_inner + inner) * p.inner_stride + (first_outer + outer) * p.outer_stride];
+      tile[outer][inner] = p.from[(first_inner + inner) * p.inner_stride + (first_outer + outer) * p.outer_stride];
   }
   __syncthreads();
   for (int i = threadIdx.x; i < kCopyTile * kCopyTile; i += kCopyThreads) {

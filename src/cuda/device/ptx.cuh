@@ -54,6 +54,11 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
+// The same for threads that may have diverged.
+__device__ __forceinline__ void cluster_sync_diverged() {
+  asm volatile("barrier.cluster.arrive;\n\tbarrier.cluster.wait;" ::: "memory");
+}
+
 // Address in block `rank`'s shared memory that corresponds to ours.
 __device__ __forceinline__ u32 peer_address(u32 address, u32 rank) {
   u32 remote;
@@ -229,7 +234,9 @@ __device__ __forceinline__ float low_f16(u32 packed) {
 
 __device__ __forceinline__ float high_f16(u32 packed) {
   float value;
-  asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tcvt.f32.f16 %0, high;\n\t}" : "=f"(value) : "r"(packed));
+  asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tcvt.f32.f16 %0, high;\n\t}"
+      : "=f"(value)
+      : "r"(packed));
   return value;
 }
 

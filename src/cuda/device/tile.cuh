@@ -15,7 +15,7 @@ struct Position {
   i32 cols;
 };
 
-__device__ __forceinline__ constexpr int row_of(int e) { return e / 2 % 2; }        // 0 or 1: the thread's rows
+__device__ __forceinline__ constexpr int row_of(int e) { return e / 2 % 2; }          // 0 or 1: the thread's rows
 __device__ __forceinline__ constexpr int col_of(int e) { return e % 2 + e / 4 * 2; }  // 0 … 3: its columns
 
 __device__ __forceinline__ i32 global_row(const Position& at, int r) { return at.row + 8 * r; }
@@ -105,7 +105,7 @@ __device__ __forceinline__ void store_tile(const Matrix& to, const Position& at,
     if (row >= at.rows || col >= at.cols) continue;
     if (kSame<Access, Paired> && col + 1 < at.cols) {
       *reinterpret_cast<Pair<Element>*>(element<Element>(to, row, col)) = {Element::narrow(values[e]),
-                                                                          Element::narrow(values[e + 1])};
+                                                                           Element::narrow(values[e + 1])};
     } else {
 #pragma unroll
       for (int i = 0; i < 2; ++i)

@@ -166,10 +166,12 @@ ParamsLayout params_layout(const KernelSpec& spec) {
 }
 
 std::string kernel_name(const KernelSpec& spec) {
+  constexpr std::size_t kMostLetters = 100;  // it names a folder, with a hash behind it
   std::string name = spec.segments[0].program.name();
   for (std::size_t i = 1; i < spec.segments.size(); ++i)
     if (spec.segments[i].program.name() != spec.segments[i - 1].program.name())
       name += "_" + spec.segments[i].program.name();
+  name.resize(std::min(name.size(), kMostLetters));
   return concat(name, "_", spec.schedule.tile_m, "x", spec.schedule.tile_n);
 }
 

@@ -1,6 +1,7 @@
 #include "cuda/launch/gpu.h"
 
 #include <array>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -8,6 +9,7 @@
 
 #include "core/check.h"
 #include "cuda/compile/cache.h"
+#include "cuda/compile/nvrtc.h"
 #include "cuda/emit/kernel.h"
 
 namespace coda::cuda {
@@ -62,7 +64,11 @@ LoadedKernel load(const Gpu& gpu, const KernelRequest& request, const Cubin& cub
     return concat(act, " kernel ", request.name, " on cuda:", gpu.index, " (", gpu.name, ")");
   };
   Module module = nullptr;
-  check(api.module_load(&module, cubin.image.data()), call, doing("load"));
+  if (const Result result = api.module_load(&module, cubin.image.data()); result != 0) {
+    const auto mismatch = nvrtc_mismatch();
+    REQUIRE(NotImplementedError, !mismatch, call, ": could not ", doing("load"), ": ", *mismatch);
+    check(result, call, doing("load"));
+  }
   check(api.module_function(&kernel.function, module, kEntry), call, doing("find"));
   check(api.function_set(kernel.function, kMaxDynamicShared, request.shared_bytes), call,
         doing(concat("give ", request.shared_bytes, " bytes of shared memory to")));
@@ -97,6 +103,16 @@ const Gpu& gpu(int index) {
   REQUIRE(ValueError, index >= 0 && index < count, "cuda: got device cuda:", index,
           ", expected cuda:0 to cuda:", count - 1);
   return known.gpus.emplace(index, open_gpu(index)).first->second;
+}
+
+std::optional<std::string> nvrtc_mismatch() {
+  int driver_cuda = 0;
+  check(driver().driver_version(&driver_cuda), "cuda", "read the driver's version");
+  const int supported = driver_cuda / 1000, compiler = std::atoi(nvrtc_version().c_str());
+  if (compiler <= supported) return {};
+  return concat("NVRTC ", nvrtc_version(), " makes kernels for drivers of CUDA ", compiler,
+                ", and this one is for CUDA ", supported,
+                ": update the NVIDIA driver, or set CODA_NVRTC to the file of an NVRTC ", supported);
 }
 
 CurrentGpu::CurrentGpu(const Gpu& gpu) {

@@ -1,7 +1,7 @@
 // The GPUs of this machine, and the kernels loaded on them.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,8 +51,13 @@ struct KernelRequest {
   int cluster_size = 1;
 };
 
+/// Why the driver cannot load what the NVRTC in use compiles, with the cure, or nothing. Within a major version of CUDA
+/// a driver loads the kernels of newer compilers. Errors: as nvrtc_version and driver.
+std::optional<std::string> nvrtc_mismatch();
+
 /// Compiles (or finds compiled) and loads a kernel, once for each GPU and text. `capturing` is the stream the caller
-/// works on. Errors: DeviceError when that stream is being captured and the kernel is not loaded yet; as compile.
+/// works on. Errors: DeviceError when that stream is being captured and the kernel is not loaded yet;
+/// NotImplementedError for a driver older than NVRTC; as compile.
 const LoadedKernel& load_kernel(const Gpu& gpu, const KernelRequest& request, Stream stream, std::string_view call);
 
 }  // namespace coda::cuda

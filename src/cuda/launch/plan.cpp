@@ -47,10 +47,10 @@ class Scratch {
     DevicePointer pointer = 0;
     check(driver().alloc_async(&pointer, bytes, stream_), call, concat("allocate ", bytes, " bytes of workspace"));
     memory_ = reinterpret_cast<char*>(pointer);
-    owned_ = true;
+    owned_ = pointer;
   }
   ~Scratch() {
-    if (owned_) driver().free_async(reinterpret_cast<DevicePointer>(memory_), stream_);
+    if (owned_ != 0) driver().free_async(owned_, stream_);
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -63,8 +63,8 @@ class Scratch {
 
  private:
   Stream stream_;
-  char* memory_ = nullptr;
-  bool owned_ = false;
+  char* memory_ = nullptr;   // what is not taken yet
+  DevicePointer owned_ = 0;  // where the pool's memory begins
 };
 
 class GemmPlan final : public Plan {
@@ -127,10 +127,25 @@ class GemmPlan final : public Plan {
     return count;
   }
 
+  // Once a process: which operand it is and how it lies.
+  void warn_of_copy(const Problem& problem) const {
+    bool told = false;
+    for_each_part(problem, [&](const FactorMatrix& matrix, bool k_major, int i) {
+      if (told || matrix.fits(k_major)) return;
+      told = true;
+      const bool is_a = i < static_cast<int>(problem.a.parts.size());
+      const TensorView& part = is_a ? problem.a.parts[static_cast<std::size_t>(i)]
+                                    : problem.b.parts[static_cast<std::size_t>(i) - problem.a.parts.size()];
+      warn_once("gemm.copy",
+                concat(problem.call, ": ", is_a ? "A" : "B", " of shape ", shape_text(part.shape()), " has strides ",
+                       shape_text(part.strides()), " and begins ", reinterpret_cast<std::uintptr_t>(part.data()) % 16,
+                       " bytes past a multiple of 16; the copy engine takes one stride of 1, the other a multiple of 8 "
+                       "and no smaller than the extent, and 0 bytes: it is copied first, which is slower"));
+    });
+  }
+
   void load_copy(const Problem& problem, Stream stream) {
-    warn_once("gemm.copy",
-              "gemm: A or B lies so that the copy engine cannot read it (a base or stride that is no multiple of 16 "
-              "bytes, or no contiguous dimension): it is copied first, which is slower");
+    warn_of_copy(problem);
     copy_ =
         &load_kernel(gpu_, {.name = "copy_16bit", .text = emit_copy(), .threads = kCopyThreads}, stream, problem.call);
   }

@@ -32,9 +32,7 @@ struct Staging {
         empty(full + 8 * kConsumers * C::kInputBuffers) {}
 
   __device__ __forceinline__ void sync() const { bar_sync(4 + consumer, 128); }
-  __device__ __forceinline__ u32 output() const {
-    return outputs + output_slot * C::kOutputUnits * L::kSubBytes;
-  }
+  __device__ __forceinline__ u32 output() const { return outputs + output_slot * C::kOutputUnits * L::kSubBytes; }
 };
 
 // Where a thread reads and writes matrices of 16-bit elements in a staged sub-tile.
@@ -59,9 +57,9 @@ struct InputTiles {
     for (int input = 0; input < Inputs::kCount; ++input)
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk)
-        load_matrix(from + input * L::kSubBytes +
-                        staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half),
-                    packed[input][chunk]);
+        load_matrix(
+            from + input * L::kSubBytes + staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half),
+            packed[input][chunk]);
     mbarrier_arrive(staging.empty + 8 * staging.ring.slot);
     staging.ring.advance();
   }
@@ -153,8 +151,8 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
           acc1[e] = C::kPair ? acc[block][kSecond + from + e] : 0;
         }
         inputs.unpack(chunk, in);
-        const Position at{row + static_cast<i32>(warp * 16 + lane / 4), col + chunk * 16 + static_cast<i32>(lane % 4 * 2),
-                          arguments.rows, arguments.cols};
+        const Position at{row + static_cast<i32>(warp * 16 + lane / 4),
+                          col + chunk * 16 + static_cast<i32>(lane % 4 * 2), arguments.rows, arguments.cols};
         Program::chunk(arguments, at, acc0, acc1, in, out);
         for_each_constant<Outputs::kCount>([&](auto output) {
           using At = ElementAt<decltype(output)::value, Outputs>;

@@ -83,6 +83,8 @@ __device__ __forceinline__ void run_gemm(const typename C::Params& p) {
     take_registers<kConsumerRegisters>();
     consume<C>(p, base, warpgroup - 1);
   }
+  // Each block has written into the other's shared memory: none leaves before both are done.
+  if constexpr (C::kSplitK > 1) cluster_sync_diverged();
 }
 
 }  // namespace coda

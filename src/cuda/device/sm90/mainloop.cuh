@@ -36,8 +36,7 @@ struct Layout {
   static constexpr int kBarriers = kStaging + kConsumers * kConsumerStaging;
   // full and empty of each operand stage, full and empty of each input slot, and split-K's two
   static constexpr int kSumBarriers = kBarriers + 8 * (2 * C::kStages + 2 * kConsumers * C::kInputBuffers);
-  static constexpr int kBarrierCount =
-      2 * C::kStages + 2 * kConsumers * C::kInputBuffers + (C::kSplitK > 1 ? 2 : 0);
+  static constexpr int kBarrierCount = 2 * C::kStages + 2 * kConsumers * C::kInputBuffers + (C::kSplitK > 1 ? 2 : 0);
   static constexpr int kBytes = kBarriers + 8 * kBarrierCount;
 };
 
@@ -77,8 +76,11 @@ struct Raster {
   i32 count;
 
   __device__ explicit Raster(const typename C::Params& params)
-      : p(params), rank(kClusterSize > 1 ? cluster_rank() : 0), next(blockIdx.x / kClusterSize),
-        step(gridDim.x / kClusterSize), count(params.cluster_rows * params.cluster_cols) {}
+      : p(params),
+        rank(kClusterSize > 1 ? cluster_rank() : 0),
+        next(blockIdx.x / kClusterSize),
+        step(gridDim.x / kClusterSize),
+        count(params.cluster_rows * params.cluster_cols) {}
 
   __device__ bool take(Tile& tile) {
     if (next >= count) return false;
@@ -297,7 +299,7 @@ template <class C>
 __device__ __forceinline__ void sum_split_k(float (&acc)[kRowBlocks<C>][C::kTileN / 2], u32 base, u32 consumer,
                                             u32 rank) {
   using L = Layout<C>;
-  static_assert(C::kSplitK == 2 && !C::kPingPong && C::kClusterM * C::kClusterN == 1);
+  static_assert(C::kSplitK == 2 && !C::kPingPong && C::kClusterM * C::kClusterN == 1 && C::kKParts == 1);
   constexpr int kVectors = C::kTileN / 8;
   static_assert(kRowBlocks<C> * kVectors * 128 * 16 <= L::kStaging, "the rows fit the operand rings");
   const u32 peer_is_free = base + L::kSumBarriers, sum_is_here = peer_is_free + 8;
