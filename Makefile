@@ -50,7 +50,7 @@ check: $(READY)
 # CASES=... sets the length of the covering sample, PYTEST=... what pytest is given.
 gpu-build:
 	@cmake --preset gpu -DPython_EXECUTABLE="$$(command -v $(PYTHON))"
-	@cmake --build build/gpu -j $(JOBS) --target _core coda test_schedule test_cuda
+	@cmake --build build/gpu -j $(JOBS) --target _core coda test_schedule test_cuda bench_gpu_plan_cost
 
 gpu: gpu-build
 	@ctest --test-dir build/gpu -R '^(schedule|cuda)$$' --output-on-failure --no-tests=error

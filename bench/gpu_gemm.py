@@ -1,12 +1,13 @@
 """Bare bf16 products on the GPU against cuBLAS (torch.mm), as TN, NN and NT; epilogues against the bare product; few
 rows; what a launch costs the host; what compiling costs. Writes bench/results/<date>-<gpu>-gemm.json and its plot."""
 
+import json
 import math
 import os
 import subprocess
 import sys
 import tempfile
-import time
+from pathlib import Path
 
 import torch
 
@@ -104,20 +105,12 @@ def bench_epilogues(timer, rounds):
     return found
 
 
+PLAN_COST = Path(__file__).parents[1] / "build/gpu/bench_gpu_plan_cost"
+
+
 def host_cost():
-    """Microseconds the host spends in one run of a plan, Python's call included: bursts that the queue holds."""
-    a, b = factors(128, 128, 64, "TN")
-    plan = coda.prepare(a, b)
-    stream = torch.cuda.current_stream().cuda_stream
-    run = plan._prepared._run
-    bursts = []
-    for _ in range(40):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(200):
-            run(stream, 0, 0)
-        bursts.append((time.perf_counter() - start) / 200 * 1e6)
-    return sorted(bursts)[len(bursts) // 2]
+    """Microseconds the host spends in one Plan::run, by program."""
+    return json.loads(subprocess.run([PLAN_COST], capture_output=True, text=True, check=True).stdout)
 
 
 COMPILE = """
@@ -127,12 +120,13 @@ a = torch.randn(4096, 4096, device="cuda").bfloat16()
 b = torch.randn(4096, 4096, device="cuda").bfloat16().T
 torch.cuda.synchronize()
 count = int(sys.argv[1])
-lists = [coda.candidates(a, b, p, **o) for p, o in (("identity", {}), ("bias", {"bias": a[0]}))]
-schedules = [(p, s, o) for (p, o), l in zip((("identity", {}), ("bias", {"bias": a[0]})), lists) for s, _ in l][:count]
+calls = [("identity", {}), ("residual", {"residual": a})]
+all = [(program, schedule, operands) for program, operands in calls
+       for schedule, _ in coda.candidates(a, b, program, **operands)][:count]
 start = time.perf_counter()
 with ThreadPoolExecutor(16) as pool:
-    list(pool.map(lambda x: coda.prepare(a, b, x[0], schedule=x[1], **x[2]), schedules))
-print(len(schedules), time.perf_counter() - start)
+    list(pool.map(lambda each: coda.prepare(a, b, each[0], schedule=each[1], **each[2]), all))
+print(len(all), time.perf_counter() - start)
 """
 
 
@@ -181,7 +175,7 @@ def main():
     options = parser.parse_args()
     timer, found, facts = PairedTimer(), [], {}
     if "cost" in options.only:
-        facts = {"host_us": round(host_cost(), 2), **compile_cost()}
+        facts = {"plan_run_us": host_cost(), **compile_cost()}
         print(facts, flush=True)
     if "gemm" in options.only:
         found += bench_plain(timer, options.rounds, SIZES)

@@ -180,7 +180,8 @@ __device__ __forceinline__ void tma_store_wait_read() {
 
 __device__ __forceinline__ void tma_store_wait_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
-// Makes this thread's shared-memory writes visible to the copy engine and the tensor cores.
+// Orders this thread's accesses to shared memory before those of the copy engine and the tensor cores that follow: its
+// writes become visible to them, and its reads are done before they overwrite.
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // --- matrices in shared memory ---------------------------------------------------------------------------------

@@ -60,6 +60,9 @@ struct InputTiles {
         load_matrix(
             from + input * L::kSubBytes + staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half),
             packed[input][chunk]);
+    // The arrival alone does not hold back the copy engine's next write until these reads are done: it is of another
+    // proxy.
+    fence_async_proxy();
     mbarrier_arrive(staging.empty + 8 * staging.ring.slot);
     staging.ring.advance();
   }
