@@ -1,5 +1,6 @@
 """Bare bf16 products on the GPU against cuBLAS (torch.mm), as TN, NN and NT; epilogues against the bare product; few
-rows; what a launch costs the host; what compiling costs. Writes bench/results/<date>-<gpu>-gemm.json and its plot."""
+rows; what a launch costs the host; what compiling costs. Writes bench/results/<date>-<gpu>-gemm.json with its plot, and
+<date>-<gpu>-epilogue.json."""
 
 import json
 import math
@@ -184,11 +185,15 @@ def main():
     if "rows" in options.only:
         few = [(m, n, k) for n, k in ((4096, 4096), (28672, 4096)) for m in FEW_ROWS]
         found += bench_plain(timer, options.rounds, few, "few rows", ["TN"])
-    facts["geometric_mean"] = round(geometric_mean(found), 4)
-    path = write(options.output, "gemm", found, rounds=options.rounds, **facts)
-    if any(row.case == "gemm" for row in found):
+    products = [row for row in found if row.case != "epilogue"]
+    if products:
+        mean = round(geometric_mean(found), 4)
+        path = write(options.output, "gemm", products, rounds=options.rounds, geometric_mean=mean)
         plot(path.with_suffix(".svg"), found)
-    print(f"geometric mean {facts['geometric_mean']}; {path}")
+        print(f"geometric mean {mean}; {path}")
+    epilogues = [row for row in found if row.case == "epilogue"]
+    if epilogues or facts:
+        print(write(options.output, "epilogue", epilogues, rounds=options.rounds, **facts))
     for row in control_failures([row for row in found if row.case == "gemm"], 0.03):
         print(f"void: {row.size} {row.layout}: '{CONTROL}' reads {row.ratio}, expected 1 ± 0.03")
 
