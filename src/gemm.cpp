@@ -11,9 +11,14 @@
 #include "cpu/fast/fast.h"
 #include "cpu/reference.h"
 #include "cuda/backend.h"
+#include "problem/plan_cache.h"
+#include "schedule/records.h"
 
 namespace coda {
 namespace {
+
+// Plans of calls that keep none: a model's layers, a few batch sizes each.
+constexpr std::size_t kKeptPlans = 256;
 
 // One line a backend, in order of preference; the only place that sees all of them.
 std::span<const Backend* const> backends() {
@@ -80,7 +85,7 @@ void gemm(const Factor& a, const Factor& b, const Program& program, const Operan
 }
 
 void gemm(const Factor& a, const Factor& b, std::span<const Segment> segments, std::string_view backend) {
-  run(bind("gemm", a, b, segments), backend);
+  run(coda::bind("gemm", a, b, segments), backend);
 }
 
 void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, const Operands& operands,
@@ -89,8 +94,10 @@ void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, c
 }
 
 void run(const Problem& problem, std::string_view backend, const Execution& where) {
+  static PlanCache cache(kKeptPlans);
   check_indices(problem);
-  plan(problem, backend, {.stream = where.stream})->run(problem, where);
+  cache.get(problem, backend, records_kept(), [&] { return plan(problem, backend, {.stream = where.stream}); })
+      ->run(problem, where);
 }
 
 std::unique_ptr<Plan> plan(const Problem& problem, std::string_view backend, const PlanOptions& how) {

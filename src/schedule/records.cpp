@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cctype>
 #include <filesystem>
@@ -27,6 +28,7 @@ constexpr int kSchema = 1;
 struct Known {
   std::mutex mutex;
   std::map<std::string, std::vector<Record>> by_gpu;
+  std::atomic<std::uint64_t> kept = 0;
 };
 
 Known& known() {
@@ -171,12 +173,15 @@ std::optional<Schedule> find_record(const RecordKey& key) {
 void keep_record(const Record& record) {
   const std::lock_guard lock(known().mutex);
   replace(loaded(record.key.gpu), record);
+  ++known().kept;
   if (place().cache != "rw") return;
   if (!write_record(record))
     warn_once("records.write",
               concat("tune: the schedule chosen could not be written to '", records_file(record.key.gpu),
                      "': it is kept for this process alone; check the directory and its free space"));
 }
+
+std::uint64_t records_kept() { return known().kept; }
 
 std::vector<Record> records_of(const std::string& gpu) {
   const std::lock_guard lock(known().mutex);

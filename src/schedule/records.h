@@ -39,6 +39,9 @@ std::optional<Schedule> find_record(const RecordKey& key);
 /// A disk that cannot be written is warned of once.
 void keep_record(const Record& record);
 
+/// How many choices this process has kept: a plan made before the last one may be another's choice by now.
+std::uint64_t records_kept();
+
 /// Every record of a GPU.
 std::vector<Record> records_of(const std::string& gpu);
 

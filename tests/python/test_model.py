@@ -157,12 +157,15 @@ def test_exceptions_of_callbacks_pass_through(ours):
 
 
 def test_ctrl_c_stops_generation(ours):
+    # Started in the background by a shell, Python inherits an ignored SIGINT and installs no handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         for _ in range(1000):
             ours.generate([1, 2, 3], 200)
     timer.cancel()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
