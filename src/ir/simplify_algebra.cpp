@@ -63,21 +63,56 @@ Candidates division_by_power_of_two(Draft& draft, NodeId site) {
   return {draft.map(Op::Mul, {args[0], draft.constant(1 / draft.at(args[1]).value)})};
 }
 
-// c · (d · x) → (c·d) · x where one of the constants is a power of two, so that nothing is rounded otherwise
+// c · d or, inverted, d / c as a constant, if one of them is a power of two, so that nothing is rounded otherwise.
+std::optional<NodeId> merged(Draft& draft, double c, NodeId constant, bool inverted) {
+  const double d = draft.at(constant).value;
+  const double value = inverted ? d / c : c * d;
+  const double size = std::abs(value);
+  const bool in_range = std::numeric_limits<float>::min() <= size && size <= std::numeric_limits<float>::max();
+  if (!in_range || !(has_exact_inverse(c) || (!inverted && has_exact_inverse(d)))) return {};
+  return draft.constant(value);
+}
+
+// c · x with c merged into a constant of x: d · y, y / d, d / y, or a sum over spans of one of them.
+std::optional<NodeId> times_constant(Draft& draft, double c, NodeId x) {
+  const Node node = draft.at(x);
+  if (node.kind == NodeKind::SpanReduce) {
+    const auto inner = times_constant(draft, c, node.args[0]);
+    if (!inner) return {};
+    return draft.add({.kind = NodeKind::SpanReduce, .args = {*inner}, .period = node.period});
+  }
+  if (node.kind != NodeKind::Map || (node.op != Op::Mul && node.op != Op::Div)) return {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!draft.is_constant(node.args[i])) continue;
+    const auto constant = merged(draft, c, node.args[i], node.op == Op::Div && i == 1);
+    if (!constant) continue;
+    if (node.op == Op::Mul) return draft.map(Op::Mul, {node.args[1 - i], *constant});
+    return i == 0 ? draft.map(Op::Div, {*constant, node.args[1]}) : draft.map(Op::Div, {node.args[0], *constant});
+  }
+  return {};
+}
+
+// c · (d · x) → (c·d) · x; c · (x / d) → x / (d/c); the same with a sum over spans between the two
 Candidates constants_of_product(Draft& draft, NodeId site) {
   if (op_of(draft, site) != Op::Mul) return {};
-  const std::vector<NodeId> outer = draft.at(site).args;
+  const std::vector<NodeId> args = draft.at(site).args;
   for (std::size_t i = 0; i < 2; ++i) {
-    if (!draft.is_constant(outer[i]) || !draft.is_map(outer[1 - i], Op::Mul)) continue;
-    const std::vector<NodeId> inner = draft.at(outer[1 - i]).args;
-    for (std::size_t j = 0; j < 2; ++j) {
-      if (!draft.is_constant(inner[j])) continue;
-      const double c = draft.at(outer[i]).value, d = draft.at(inner[j]).value;
-      const double size = std::abs(c * d);
-      const bool in_range = std::numeric_limits<float>::min() <= size && size <= std::numeric_limits<float>::max();
-      if (!in_range || (!has_exact_inverse(c) && !has_exact_inverse(d))) continue;
-      return {draft.map(Op::Mul, {inner[1 - j], draft.constant(c * d)})};
-    }
+    if (!draft.is_constant(args[i])) continue;
+    if (const auto product = times_constant(draft, draft.at(args[i]).value, args[1 - i])) return {*product};
+  }
+  return {};
+}
+
+// (c · x) / d → x / (d/c)
+Candidates constants_of_quotient(Draft& draft, NodeId site) {
+  if (op_of(draft, site) != Op::Div) return {};
+  const std::vector<NodeId> args = draft.at(site).args;
+  if (!draft.is_constant(args[1]) || !draft.is_map(args[0], Op::Mul)) return {};
+  const std::vector<NodeId> product = draft.at(args[0]).args;
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!draft.is_constant(product[i])) continue;
+    const auto divisor = merged(draft, draft.at(product[i]).value, args[1], true);
+    if (divisor) return {draft.map(Op::Div, {product[1 - i], *divisor})};
   }
   return {};
 }
@@ -110,16 +145,30 @@ Candidates negation(Draft& draft, NodeId site) {
   return {};
 }
 
+// x where the value is −x: a negation, or a product or quotient with one negated argument.
+std::optional<NodeId> negated(Draft& draft, NodeId id) {
+  const Node node = draft.at(id);
+  if (node.kind != NodeKind::Map) return {};
+  if (node.op == Op::Neg) return node.args[0];
+  if (node.op != Op::Mul && node.op != Op::Div) return {};
+  const bool first = draft.is_map(node.args[0], Op::Neg);
+  if (first == draft.is_map(node.args[1], Op::Neg)) return {};
+  std::vector<NodeId> args = node.args;
+  NodeId& arg = args[first ? 0 : 1];
+  arg = draft.at(arg).args[0];
+  return draft.map(node.op, args);
+}
+
 // a + −b → a − b; −a + b → b − a; a − −b → a + b; −a − b → −(a + b)
 Candidates sum_of_negated(Draft& draft, NodeId site) {
   const auto op = op_of(draft, site);
   if (op != Op::Add && op != Op::Sub) return {};
   const NodeId a = draft.at(site).args[0], b = draft.at(site).args[1];
-  const auto inside = [&](NodeId negated) { return draft.at(negated).args[0]; };
-  if (draft.is_map(b, Op::Neg)) return {draft.map(op == Op::Add ? Op::Sub : Op::Add, {a, inside(b)})};
-  if (!draft.is_map(a, Op::Neg)) return {};
-  if (op == Op::Add) return {draft.map(Op::Sub, {b, inside(a)})};
-  return {draft.map(Op::Neg, {draft.map(Op::Add, {inside(a), b})})};
+  if (const auto inside = negated(draft, b)) return {draft.map(op == Op::Add ? Op::Sub : Op::Add, {a, *inside})};
+  const auto inside = negated(draft, a);
+  if (!inside) return {};
+  if (op == Op::Add) return {draft.map(Op::Sub, {b, *inside})};
+  return {draft.map(Op::Neg, {draft.map(Op::Add, {*inside, b})})};
 }
 
 // −a · −b → a · b; −a · b → −(a · b); the same for quotients
@@ -166,6 +215,7 @@ constexpr Rule kRules[] = {
     {"unary form", unary_form},
     {"division by power of two", division_by_power_of_two},
     {"constants of product", constants_of_product},
+    {"constants of quotient", constants_of_quotient},
     {"sign into constant", sign_into_constant},
     {"negation", negation},
     {"sum of negated", sum_of_negated},

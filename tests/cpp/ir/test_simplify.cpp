@@ -99,6 +99,15 @@ TEST(Simplify, MergesConstantsOfProductsWhereThatIsExact) {
        "a = const(3); b = const(0.3); t = mul(b, x); out = mul(t, a)"},
       {"a = const(1e-30); b = const(9.094947017729282e-13); t = mul(b, x); out = mul(t, a)",
        "a = const(1e-30); b = const(9.094947017729282e-13); t = mul(b, x); out = mul(t, a)"},
+      {"a = const(2); b = const(3); t = div(x, b); out = mul(a, t)", "v1 = const(1.5); out = div(x, v1)"},
+      {"a = const(2); b = const(3); t = div(b, x); out = mul(a, t)", "v1 = const(6); out = div(v1, x)"},
+      {"a = const(-0.5); b = const(3); t = mul(x, a); out = div(t, b)", "v1 = const(-6); out = div(x, v1)"},
+      {"a = const(3); b = const(5); t = mul(x, a); out = div(t, b)",
+       "a = const(3); b = const(5); t = mul(x, a); out = div(t, b)"},
+      {"a = const(2); b = const(0.3); t = mul(b, x); u = span_sum(t, 8); out = mul(a, u)",
+       "v1 = const(0.6); v2 = mul(x, v1); out = span_sum(v2, 8)"},
+      {"a = const(2); b = const(3); t = div(x, b); u = span_sum(t, 8); out = mul(u, a)",
+       "v1 = const(1.5); v2 = div(x, v1); out = span_sum(v2, 8)"},
   });
 }
 
@@ -116,7 +125,9 @@ TEST(Simplify, MovesSigns) {
        "v3 = div(x, y); v4 = mul(v3, c); out = add(x, v4)"},
       {"t = neg(x); a = const(3); out = mul(t, a)", "v1 = const(-3); out = mul(x, v1)"},
       {"t = neg(x); out = square(t)", "out = square(x)"},
-      {"t = neg(x); u = mul(t, y); out = add(t, u)", "t = neg(x); u = mul(t, y); out = add(t, u)"},
+      {"t = neg(x); u = mul(t, y); out = add(t, u)", "t = neg(x); v3 = mul(x, y); out = sub(t, v3)"},
+      {"e = exp(y); t = neg(x); u = mul(t, e); out = add(y, u)", "e = exp(y); v3 = mul(x, e); out = sub(y, v3)"},
+      {"e = exp(y); t = neg(x); u = div(t, e); out = sub(y, u)", "e = exp(y); v3 = div(x, e); out = add(y, v3)"},
   });
 }
 
