@@ -6,6 +6,7 @@
 #include "coda/blocks.h"
 #include "coda/build.h"
 #include "coda/cuda.h"
+#include "coda/differentiate.h"
 #include "coda/dtype.h"
 #include "coda/epilogues.h"
 #include "coda/error.h"

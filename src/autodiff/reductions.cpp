@@ -1,0 +1,147 @@
+#include "autodiff/reductions.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "autodiff/remake.h"
+#include "coda/build.h"
+#include "core/check.h"
+#include "ir/validate.h"
+
+namespace coda {
+namespace {
+
+NodeId append(Program::Data& data, Node node) {
+  node.type = infer_type(data, node);
+  data.nodes.push_back(std::move(node));
+  return static_cast<NodeId>(data.nodes.size() - 1);
+}
+
+NodeId append_map(Program::Data& data, Op op, std::vector<NodeId> args) {
+  return append(data, {.kind = NodeKind::Map, .args = std::move(args), .op = op});
+}
+
+const Node& node_of(const Program::Data& data, NodeId id) { return data.nodes[static_cast<std::size_t>(id)]; }
+
+// A value as rest · Π over / Π under, where the rest varies along the axis; without a rest it is 1.
+struct Factored {
+  std::optional<NodeId> rest{};
+  std::vector<NodeId> over{}, under{};
+};
+
+// Takes out of a and b the factors both have.
+std::vector<NodeId> take_common(std::vector<NodeId>& a, std::vector<NodeId>& b) {
+  std::vector<NodeId> common, own;
+  for (const NodeId factor : a) {
+    const auto twin = std::find(b.begin(), b.end(), factor);
+    (twin == b.end() ? own : common).push_back(factor);
+    if (twin != b.end()) b.erase(twin);
+  }
+  a = own;
+  return common;
+}
+
+// Factors a tile of a program under construction, which gets the nodes of the rests.
+class Factoring {
+ public:
+  Factoring(Program::Data& data, Axis axis) : data_(data), axis_(axis) {}
+
+  Factored of(NodeId id) {
+    const Node node = node_of(data_, id);
+    const Shape constant_along = axis_ == Axis::Row ? Shape::Col : Shape::Row;
+    if (node.type.shape == constant_along || node.type.shape == Shape::Scalar) return {{}, {id}, {}};
+    const Factored whole{id, {}, {}};
+    if (node.kind != NodeKind::Map) return whole;
+    if (node.op == Op::Mul) return product(of(node.args[0]), of(node.args[1]));
+    if (node.op == Op::Neg) return product(of(node.args[0]), {{}, {constant(-1)}, {}});
+    if (node.op == Op::Add || node.op == Op::Sub) return sum(node.op, of(node.args[0]), of(node.args[1]));
+    if (node.op != Op::Div) return whole;
+    const Factored divisor = of(node.args[1]);
+    return divisor.rest ? whole : product(of(node.args[0]), {{}, divisor.under, divisor.over});
+  }
+
+ private:
+  NodeId constant(double value) { return append(data_, {.kind = NodeKind::Const, .value = value}); }
+
+  Factored product(Factored a, const Factored& b) {
+    if (a.rest && b.rest)
+      a.rest = append_map(data_, Op::Mul, {*a.rest, *b.rest});
+    else if (b.rest)
+      a.rest = b.rest;
+    a.over.insert(a.over.end(), b.over.begin(), b.over.end());
+    a.under.insert(a.under.end(), b.under.begin(), b.under.end());
+    return a;
+  }
+
+  Factored sum(Op op, Factored a, Factored b) {
+    Factored result{{}, take_common(a.over, b.over), take_common(a.under, b.under)};
+    const NodeId left = remade(a), right = remade(b);
+    result.rest = append_map(data_, op, {left, right});
+    return result;
+  }
+
+  NodeId remade(const Factored& value) {
+    NodeId result = value.rest ? *value.rest : constant(1);
+    for (const NodeId factor : value.over) result = append_map(data_, Op::Mul, {result, factor});
+    for (const NodeId divisor : value.under) result = append_map(data_, Op::Div, {result, divisor});
+    return result;
+  }
+
+  Program::Data& data_;
+  Axis axis_;
+};
+
+Program finishing_program(const Program::Data& data, const Factored& sum, Axis axis, const std::string& output,
+                          const std::string& gradient) {
+  Builder b(concat(data.name, "_", gradient));
+  std::map<NodeId, Value> copied;
+  Value value = b.load_partials(output, Reduction::Sum, axis).named(output);
+  for (const NodeId factor : sum.over) value = value * remake_all(b, data, factor, copied);
+  for (const NodeId divisor : sum.under) value = value / remake_all(b, data, divisor, copied);
+  b.store(gradient, value.named(gradient));
+  return simplify(b.build());
+}
+
+// Stores the sum of a tile along the open axis to the operand, which then becomes one of partials.
+void store_sum(Reduced& reduced, Program::Data& data, Node store, const OpenSum& open, std::int64_t width) {
+  Operand& operand = data.operands[static_cast<std::size_t>(store.index)];
+  const std::string gradient = operand.name;
+  operand.shape = open.axis == Axis::Row ? Shape::Col : Shape::Row;
+  operand.partials = Partials{Reduction::Sum, open.axis, width};
+  if (open.is_finished) {
+    Factored sum = Factoring(data, open.axis).of(store.args[0]);
+    if (!sum.rest || node_of(data, *sum.rest).type != Type{Shape::Tile}) sum = {store.args[0], {}, {}};
+    operand.name = "s_" + gradient.substr(2);
+    reduced.finish[gradient] = {operand.name, finishing_program(data, sum, open.axis, operand.name, gradient)};
+    store.args[0] = *sum.rest;
+  }
+  Node reduce{.kind = NodeKind::Reduce, .args = store.args, .axis = open.axis, .period = width};
+  store.args = {append(data, std::move(reduce))};
+  data.nodes.back().name = operand.name;
+  append(data, std::move(store));
+}
+
+}  // namespace
+
+Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width) {
+  Reduced reduced;
+  Program::Data data{raw.name(), raw.data().operands, {}};
+  std::vector<NodeId> placed;
+  for (Node node : raw.nodes()) {
+    for (NodeId& arg : node.args) arg = placed[static_cast<std::size_t>(arg)];
+    const auto open = node.kind == NodeKind::Store ? sums.find(raw.operand(node.index).name) : sums.end();
+    if (open != sums.end()) {
+      // Its name goes to the sum; no other may have it.
+      for (Node& other : data.nodes)
+        if (other.name == open->first || other.name == "s_" + open->first.substr(2)) other.name.clear();
+      store_sum(reduced, data, node, open->second, width);
+    } else {
+      append(data, node);
+    }
+    placed.push_back(static_cast<NodeId>(data.nodes.size() - 1));
+  }
+  reduced.program = Program(std::move(data));
+  return reduced;
+}
+
+}  // namespace coda
