@@ -106,17 +106,18 @@ bool ForwardValues::can_make(const Node& node) const {
   return std::all_of(node.args.begin(), node.args.end(), [&](NodeId arg) { return is_known(arg); });
 }
 
-// Whether the argument at `position` follows from the value and the other arguments.
+// Whether the argument at `position` follows from the value and the other arguments. A tile is not subtracted again: a
+// residual may be so much larger than what was added to it that the stored sum has lost that.
 bool ForwardValues::can_invert(NodeId id, std::size_t position) const {
   const Node& node = forward_.node(id);
   if (node.kind != NodeKind::Map || node.type != forward_.node(node.args[position]).type) return false;
   if (node.op == Op::Neg) return true;
   if (node.args.size() != 2 || !is_known(node.args[1 - position])) return false;
   const NodeId other = node.args[1 - position];
-  if (node.op == Op::Add || node.op == Op::Sub) return true;
-  if (node.op == Op::Mul || (node.op == Op::Div && position == 0))
-    return !spans_columns(forward_.node(other).type.shape) && is_never_zero(other);
-  return false;
+  const Shape shape = forward_.node(other).type.shape;
+  if (node.op == Op::Add || node.op == Op::Sub) return shape != Shape::Tile;
+  const bool is_scaled = node.op == Op::Mul || (node.op == Op::Div && position == 0);
+  return is_scaled && !spans_columns(shape) && is_never_zero(other);
 }
 
 bool ForwardValues::is_never_zero(NodeId id) const {

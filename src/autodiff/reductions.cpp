@@ -54,7 +54,7 @@ class Factoring {
     if (node.kind != NodeKind::Map) return whole;
     if (node.op == Op::Mul) return product(of(node.args[0]), of(node.args[1]));
     if (node.op == Op::Neg) return product(of(node.args[0]), {{}, {constant(-1)}, {}});
-    if (node.op == Op::Add || node.op == Op::Sub) return sum(node.op, of(node.args[0]), of(node.args[1]));
+    if (node.op == Op::Add || node.op == Op::Sub) return sum(id, of(node.args[0]), of(node.args[1]));
     if (node.op != Op::Div) return whole;
     const Factored divisor = of(node.args[1]);
     return divisor.rest ? whole : product(of(node.args[0]), {{}, divisor.under, divisor.over});
@@ -73,10 +73,12 @@ class Factoring {
     return a;
   }
 
-  Factored sum(Op op, Factored a, Factored b) {
-    Factored result{{}, take_common(a.over, b.over), take_common(a.under, b.under)};
+  // A sum without a common factor stays the node it is, which the program may need anyway.
+  Factored sum(NodeId id, Factored a, Factored b) {
+    Factored result{id, take_common(a.over, b.over), take_common(a.under, b.under)};
+    if (result.over.empty() && result.under.empty()) return result;
     const NodeId left = remade(a), right = remade(b);
-    result.rest = append_map(data_, op, {left, right});
+    result.rest = append_map(data_, node_of(data_, id).op, {left, right});
     return result;
   }
 

@@ -26,8 +26,8 @@ class Checker {
       REQUIRE(ValueError, std::find(nodes.begin(), nodes.end(), true) != nodes.end(), call_, "wrt names '", name,
               "', expected some of ", known_wrt());
       const int operand = forward_.find_operand(name);
-      REQUIRE(ValueError, operand < 0 || forward_.operand(operand).role != Role::Input || !is_acc_name(name), call_, "wrt names '", name,
-              "', an accumulator and an operand: rename the operand");
+      REQUIRE(ValueError, operand < 0 || forward_.operand(operand).role != Role::Input || !is_acc_name(name), call_,
+              "wrt names '", name, "', an accumulator and an operand: rename the operand");
       if (operand >= 0 && !is_acc_name(name)) check_operand(forward_.operand(operand));
     }
   }
