@@ -121,39 +121,17 @@ bool ForwardValues::can_invert(NodeId id, std::size_t position) const {
 }
 
 bool ForwardValues::is_never_zero(NodeId id) const {
+  constexpr Op kPositive[] = {Op::Exp, Op::Exp2, Op::Rsqrt, Op::Sigmoid};
+  constexpr Op kZeroOnlyWhereArgumentsAre[] = {Op::Mul, Op::Div, Op::Neg, Op::Abs, Op::Rcp, Op::Sqrt, Op::Square};
   const Node& node = forward_.node(id);
+  const auto is_one_of = [&](const auto& ops) {
+    return std::find(std::begin(ops), std::end(ops), node.op) != std::end(ops);
+  };
   if (node.kind == NodeKind::Const) return std::isfinite(node.value) && node.value != 0;
   if (node.kind != NodeKind::Map) return false;
-  switch (node.op) {
-    case Op::Exp:
-    case Op::Exp2:
-    case Op::Rcp:
-    case Op::Rsqrt:
-    case Op::Sigmoid: return true;
-    case Op::Mul:
-    case Op::Div:
-    case Op::Neg:
-    case Op::Abs:
-    case Op::Sqrt:
-    case Op::Square:
-      return std::all_of(node.args.begin(), node.args.end(), [&](NodeId arg) { return is_never_zero(arg); });
-    case Op::Add:
-    case Op::Sub:
-    case Op::Min:
-    case Op::Max:
-    case Op::Log:
-    case Op::Tanh:
-    case Op::Erf:
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Relu:
-    case Op::Eq:
-    case Op::Lt:
-    case Op::Le:
-    case Op::Select:
-    case Op::Clamp: return false;
-  }
-  INVARIANT(false, "differentiate: op ", static_cast<int>(node.op));
+  if (is_one_of(kPositive)) return true;
+  return is_one_of(kZeroOnlyWhereArgumentsAre) &&
+         std::all_of(node.args.begin(), node.args.end(), [&](NodeId arg) { return is_never_zero(arg); });
 }
 
 NodeId ForwardValues::end_of_chain(NodeId acc) const {

@@ -18,18 +18,9 @@ void add(Value& sum, const Value& term) { sum = sum ? sum + term : term; }
 Pullback::Pullback(Builder& b, const Program& forward, ForwardValues& values, const std::vector<bool>& wrt)
     : b_(b), forward_(forward), values_(values), needs_(wrt), received_(forward.nodes().size()) {
   for (std::size_t id = 0; id < needs_.size(); ++id) {
-    const Node& node = forward_.nodes()[id];
-    for (std::size_t i = 0; i < node.args.size(); ++i)
-      if (reaches(node, i) && needs(node.args[i])) needs_[id] = true;
+    for (const NodeId arg : forward_.nodes()[id].args)
+      if (needs(arg)) needs_[id] = true;
   }
-}
-
-// False for arguments without derivative: those of comparisons, conditions and indices.
-bool Pullback::reaches(const Node& node, std::size_t position) {
-  if (node.kind == NodeKind::SelectCol) return position == 0;
-  if (node.kind != NodeKind::Map) return true;
-  if (node.op == Op::Select) return position > 0;
-  return node.op != Op::Eq && node.op != Op::Lt && node.op != Op::Le;
 }
 
 void Pullback::seed(const Node& store, const Value& cotangent) {

@@ -23,7 +23,7 @@ class Pullback {
   /// `wrt`: by node, whether its cotangent is wanted.
   Pullback(Builder& b, const Program& forward, ForwardValues& values, const std::vector<bool>& wrt);
 
-  /// Whether `arg`'s cotangent can reach what is wanted.
+  /// Whether the node depends on what is wanted.
   bool needs(NodeId id) const { return needs_[static_cast<std::size_t>(id)]; }
 
   /// Adds the cotangent of what a store writes, of a reduction the finished one's, and names it.
@@ -51,7 +51,6 @@ class Pullback {
     std::vector<Parts> parts{};
   };
 
-  static bool reaches(const Node& node, std::size_t position);
   void receive(NodeId to, const Value& value, const Type& domain);
   void receive_part(NodeId to, int member, const Value& value, const Type& domain);
   Flow joined(const Parts& parts);

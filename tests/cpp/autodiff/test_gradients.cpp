@@ -104,6 +104,38 @@ TEST(Gradients, OfSumsOverSeveralPartials) {
   }
 }
 
+// out = acc², where acc follows from the stored z alone.
+TEST(Gradients, WhereTheAccumulatorFollowsFromWhatIsStored) {
+  using Step = std::function<Value(Builder&, const Value&)>;
+  const auto never_zero = [](Builder& b) { return exp(b.load_col("col")); };
+  const std::vector<Step> steps{
+      [](Builder&, const Value& x) { return x; },
+      [](Builder&, const Value& x) { return -x; },
+      [](Builder& b, const Value& x) { return x + b.load_row("row"); },
+      [](Builder& b, const Value& x) { return b.load_col("col") + x; },
+      [](Builder& b, const Value& x) { return x - b.load_row("row"); },
+      [](Builder& b, const Value& x) { return b.load_scalar("scalar") - x; },
+      [&](Builder& b, const Value& x) { return x * never_zero(b); },
+      [&](Builder& b, const Value& x) { return -rsqrt(never_zero(b)) * x; },
+      [&](Builder& b, const Value& x) { return x / never_zero(b); },
+      [](Builder&, const Value& x) { return x * 0.75; },
+      [&](Builder& b, const Value& x) { return 1.0 - (x * never_zero(b) + b.load_row("row")) / -3.0; },
+  };
+  const std::uint64_t seed = fresh_seed();
+  for (const Step& step : steps) {
+    Builder b("step");
+    const Value acc = b.acc();
+    b.store("z", step(b, acc));
+    b.store("out", square(acc));
+    const Program program = b.build();
+    SCOPED_TRACE(to_text(program));
+    expect_right(check_gradients(program, {"acc0"}, loads(program), {}, {}, seed), 3);
+    const Backward backward = differentiate(program, {"acc0"}, loads(program));
+    EXPECT_GE(backward.program.find_operand("z"), 0);
+    EXPECT_EQ(backward.program.accumulators(), 0);
+  }
+}
+
 TEST(Gradients, OfAValueUsedTwice) {
   Builder b("twice");
   const Value x = (b.acc() * b.load_row("w")).named("x");
