@@ -134,9 +134,10 @@ Cotangent Cotangent::computed(const std::string& output, const Program& program)
   return {output, Source::Computed, {}, program};
 }
 
-Backward differentiate(const Program& forward, const std::vector<std::string>& wrt,
+Backward differentiate(const Program& program, const std::vector<std::string>& wrt,
                        const std::vector<Cotangent>& cotangents, const DifferentiateOptions& options) {
-  check_request(forward, wrt, cotangents, options);
+  check_request(program, wrt, cotangents, options);
+  const Program forward = with_single_reads(program);
   Builder b(forward.name() + "_backward");
   ForwardValues values(b, forward, options);
   Pullback pullback(b, forward, values, wanted_nodes(forward, wrt));
@@ -150,9 +151,9 @@ Backward differentiate(const Program& forward, const std::vector<std::string>& w
   for (const std::string& name : wrt) gradients.store(name);
   values.store_remade();
   const Reduced reduced = reduce_open_sums(b.build(), gradients.open_sums(), options.partial_width);
-  const Program program = simplify(values.load_remade(simplify(reduced.program)));
-  values.require_known(program);
-  return {Program(in_order_of_stores(program.data())), gradients.finished(reduced.finish)};
+  const Program backward = simplify(values.load_remade(simplify(reduced.program)));
+  values.require_known(backward);
+  return {Program(in_order_of_stores(backward.data())), gradients.finished(reduced.finish)};
 }
 
 Program with_saved(const Program& forward, const std::vector<std::string>& values) {

@@ -39,6 +39,23 @@ Value remake(Builder& b, std::span<const Operand> operands, const Node& node, co
   INVARIANT(false, "differentiate: node kind ", static_cast<int>(node.kind), " has no whole value");
 }
 
+Program with_single_reads(const Program& program) {
+  Program::Data data{program.name(), program.data().operands, {}};
+  std::map<std::pair<NodeKind, int>, NodeId> reads;
+  std::vector<NodeId> placed;
+  for (Node node : program.nodes()) {
+    for (NodeId& arg : node.args) arg = placed[static_cast<std::size_t>(arg)];
+    const auto next = static_cast<NodeId>(data.nodes.size());
+    const bool is_read = node.kind == NodeKind::Acc || node.kind == NodeKind::Load;
+    placed.push_back(is_read ? reads.try_emplace({node.kind, node.index}, next).first->second : next);
+    if (placed.back() == next)
+      data.nodes.push_back(std::move(node));
+    else if (std::string& name = data.nodes[static_cast<std::size_t>(placed.back())].name; name.empty())
+      name = node.name;
+  }
+  return Program(std::move(data));
+}
+
 Value remake_all(Builder& b, const Program::Data& data, NodeId id, std::map<NodeId, Value>& made) {
   if (made.contains(id)) return made[id];
   const Node& node = data.nodes[static_cast<std::size_t>(id)];

@@ -19,6 +19,9 @@ std::string acc_name(int index);
 /// The node, which has a whole value, made again from its arguments.
 Value remake(Builder& b, std::span<const Operand> operands, const Node& node, const std::vector<Value>& args);
 
+/// The program with one node for each accumulator and operand it reads.
+Program with_single_reads(const Program& program);
+
 /// A value made again with all it depends on; `made` keeps what was made.
 Value remake_all(Builder& b, const Program::Data& data, NodeId id, std::map<NodeId, Value>& made);
 

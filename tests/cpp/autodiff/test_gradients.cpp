@@ -136,6 +136,14 @@ TEST(Gradients, WhereTheAccumulatorFollowsFromWhatIsStored) {
   }
 }
 
+TEST(Gradients, OfAnAccumulatorReadTwice) {
+  Builder b("reads");
+  b.store("z", b.acc() + b.load_row("row"));
+  b.store("out", square(b.acc()) * b.load_row("row"));
+  const Program program = b.build();
+  expect_right(check_gradients(program, {"acc0", "row"}, loads(program), {}, {}, fresh_seed()), 6);
+}
+
 TEST(Gradients, OfAValueUsedTwice) {
   Builder b("twice");
   const Value x = (b.acc() * b.load_row("w")).named("x");
