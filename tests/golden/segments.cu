@@ -1,5 +1,5 @@
-// accumulate_residual_128x128: bf16, A MN-major, B MN-major, 3 segments along N
-// 128x128 ping-pong, 4 stages, cluster 1x1, raster 8, sub 64, buffers 2+2
+// accumulate_residual_128x64: bf16, A MN-major, B MN-major, 3 segments along N
+// 128x64 ping-pong, 4 stages, cluster 1x1, raster 8, sub 64, buffers 2+2
 #define CODA_ELEMENT "bf16"
 #include "sm90/gemm.cuh"
 
@@ -86,8 +86,8 @@ static_assert(sizeof(KernelParams) == 1408, "the host lays it out alike");
 struct Config {
   using Params = KernelParams;
   static constexpr int kTileM = 128;
-  static constexpr int kTileN = 128;
-  static constexpr int kOutputTileN = 128;
+  static constexpr int kTileN = 64;
+  static constexpr int kOutputTileN = 64;
   static constexpr int kStages = 4;
   static constexpr int kClusterM = 1;
   static constexpr int kClusterN = 1;

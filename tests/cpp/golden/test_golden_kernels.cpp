@@ -40,7 +40,7 @@ void expect_segments(GoldenFiles& files) {
                                       {residual, invented_operands(residual, 1024, 1001, DType::BF16)}};
   files.expect("segments",
                kernel_of(invented_matrix(1024, 512, DType::BF16, true), concat({part(2048), part(256), part(1001)}),
-                         segments, {.tile_n = 128, .ping_pong = true}));
+                         segments, {.tile_n = 64, .ping_pong = true}));
 }
 
 TEST(GoldenKernels, AreTheLibrarys) {
