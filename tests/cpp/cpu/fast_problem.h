@@ -29,7 +29,13 @@ class RandomProblem {
  public:
   RandomProblem(const Program& program, const ProblemOptions& options, std::uint64_t seed)
       : program_(program), options_(options), random_(seed) {
-    for (int i = 0; i < program.accumulators(); ++i) b_.push_back(input(options.depth, options.cols, options.dtype));
+    // With equal rows in B a line of the product is one number times a row of B, and with equal columns a head of it is
+    // one number: where that is a sum that cancels, the norm of a head multiplies what fp32 lost of it.
+    const bool norms_heads =
+        std::ranges::any_of(program.nodes(), [](const Node& node) { return node.kind == NodeKind::SpanReduce; });
+    const auto b_layouts = norms_heads ? kOutputLayouts : static_cast<int>(std::size(kLayouts));
+    for (int i = 0; i < program.accumulators(); ++i)
+      b_.push_back(input(options.depth, options.cols, options.dtype, b_layouts));
     if (!b_.empty()) a_ = input(options.rows, options.depth, options.dtype);
     for (int i = 0; i < static_cast<int>(program.operands().size()); ++i) add_operand(i);
   }
@@ -72,8 +78,9 @@ class RandomProblem {
     return options_.layouts ? kLayouts[random_() % static_cast<std::size_t>(count)] : Layout::Padded;
   }
 
-  Matrix input(std::int64_t rows, std::int64_t cols, DType dtype) {
-    const Layout chosen = layout(static_cast<int>(std::size(kLayouts)));
+  // In one of the first `layouts` of kLayouts.
+  Matrix input(std::int64_t rows, std::int64_t cols, DType dtype, int layouts = std::size(kLayouts)) {
+    const Layout chosen = layout(layouts);
     return options_.integers ? random_integers(random_, rows, cols, dtype, chosen)
                              : random_normal(random_, rows, cols, dtype, chosen);
   }

@@ -14,9 +14,8 @@ namespace {
 
 using namespace testing_support;
 
-// Of the largest entry: fp32 sums over the depths used here, and the functions' own few ulp; a head's norm divides by
-// the head's own size, and where that is small multiplies what its sums lost.
-constexpr double kError = 1e-4;
+// Of the largest entry: fp32 sums over the depths used here, and the functions' own few ulp.
+constexpr double kError = 1e-5;
 // Random programs multiply the rounding of their fp32 values; a wrong entry is off by its own size.
 constexpr double kRandomError = 2e-2;
 
