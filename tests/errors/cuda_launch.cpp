@@ -97,7 +97,8 @@ TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
   std::vector<TensorView> parts(20, placed(64, 64));
   const Problem segments = fake_problem(placed(64, 64), concat(parts));
   expect_errors({
-      {typeid(ValueError), "cuda: got device cuda:1, expected cuda:0 to cuda:0",
+      {typeid(ValueError),
+       "cuda: got device cuda:1, expected cuda:0 to cuda:0: choose one of them, or let CUDA_VISIBLE_DEVICES show it",
        [] { refusal(linear(64, 64, 64, epilogues::identity(), 1)); }},
       {typeid(NotImplementedError),
        "gemm: schedule '128x512 cooperative, 4 stages, cluster 1x1, raster 8, sub 64, buffers 2+2' does not fit: "
@@ -112,15 +113,6 @@ TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
        "gemm: the kernel would take 5632 bytes of parameters, expected at most 4096: use fewer segments or operands",
        [&] { plan(segments, &kPlain); }},
   });
-}
-
-bool has_nvrtc() {
-  try {
-    cuda::nvrtc_version();
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 TEST_F(CudaLaunchErrors, OfLoadingHaveTheirText) {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -101,7 +100,7 @@ const Gpu& gpu(int index) {
   int count = 0;
   check(driver().device_count(&count), "cuda", "count the GPUs");
   REQUIRE(ValueError, index >= 0 && index < count, "cuda: got device cuda:", index,
-          ", expected cuda:0 to cuda:", count - 1);
+          ", expected cuda:0 to cuda:", count - 1, ": choose one of them, or let CUDA_VISIBLE_DEVICES show it");
   return known.gpus.emplace(index, open_gpu(index)).first->second;
 }
 
