@@ -5,7 +5,6 @@ changes its clocks under load. cuBLAS is entered twice: where the two differ, th
 """
 
 import argparse
-import datetime
 import json
 import subprocess
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 import torch
 
 import coda_cpp
+from coda_cpp.demo import machine
 
 RESULTS = Path(__file__).parent / "results"
 BASELINE, CONTROL = "cublas", "cublas again"
@@ -91,8 +91,8 @@ def driver_version():
 def write(folder, suite, found, **facts):
     folder.mkdir(parents=True, exist_ok=True)
     gpu = torch.cuda.get_device_name()
-    date = datetime.date.today().isoformat()
-    path = folder / f"{date}-{gpu.lower().replace(' ', '-')}-{suite}.json"
+    date = machine.today()
+    path = folder / f"{date}-{machine.slug(gpu)}-{suite}.json"
     result = {"gpu": gpu, "driver": driver_version(), "date": date, "suite": suite, "torch": torch.__version__,
               "cuda": torch.version.cuda, "coda": coda_cpp.__version__, **facts, "rows": [asdict(row) for row in found]}
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

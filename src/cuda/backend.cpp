@@ -4,7 +4,6 @@
 #include "cuda/launch/gpu.h"
 #include "cuda/launch/layout.h"
 #include "cuda/launch/plan.h"
-#include "schedule/records.h"
 
 namespace coda::cuda {
 namespace {
@@ -59,6 +58,10 @@ std::optional<std::string> kernel_refusal(const Problem& problem) {
   return extent_refusal(problem);
 }
 
+RecordKey record_key(const Problem& problem, const KernelSpec& spec, std::string_view gpu_name) {
+  return {std::string(gpu_name), identity_text(spec), m_bucket(problem.m), problem.n, problem.k};
+}
+
 KernelSpec scheduled(const Problem& problem, const Schedule* schedule, const Arch& arch, int multiprocessors,
                      std::string_view gpu_name) {
   KernelSpec spec = specialise(problem);
@@ -70,8 +73,7 @@ KernelSpec scheduled(const Problem& problem, const Schedule* schedule, const Arc
     spec.schedule = *schedule;
     return spec;
   }
-  const auto recorded =
-      find_record({std::string(gpu_name), identity_text(spec), m_bucket(problem.m), problem.n, problem.k});
+  const auto recorded = find_record(record_key(problem, spec, gpu_name));
   if (recorded && schedule_refusal(*recorded, shape, arch).empty()) {
     spec.schedule = *recorded;
     return spec;

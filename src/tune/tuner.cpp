@@ -11,7 +11,6 @@
 #include "core/thread_count.h"
 #include "cuda/backend.h"
 #include "cuda/launch/layout.h"
-#include "schedule/records.h"
 #include "tune/timer.h"
 
 namespace coda {
@@ -190,9 +189,7 @@ std::vector<Timing> tune(const Problem& problem, const TuneOptions& options) {
           "' fits no schedule: split it into two programs");
   std::vector<Timing> timings = Tuner(problem, list, options).run();
   if (options.record) {
-    const cuda::KernelSpec spec = cuda::specialise(problem);
-    const RecordKey key{cuda::gpu(problem.device.index).name, cuda::identity_text(spec), m_bucket(problem.m), problem.n,
-                        problem.k};
+    const RecordKey key = cuda::record_key(problem, cuda::specialise(problem), cuda::gpu(problem.device.index).name);
     keep_record({key, timings[0].schedule, timings[0].milliseconds, today()});
   }
   return timings;

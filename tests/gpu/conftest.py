@@ -1,6 +1,5 @@
 """The GPU suite: everything here needs a Hopper GPU and torch with CUDA. `make gpu` runs it."""
 
-import os
 import pathlib
 import sys
 

@@ -65,8 +65,13 @@ std::int64_t FactorMatrix::pitch(bool k_major) const {
   return outer(k_major) > 1 ? outer_stride(k_major) : round_up(inner(k_major), kAlignment / kFactorBytes);
 }
 
-std::size_t FactorMatrix::copy_bytes(bool k_major) const {
+FactorMatrix FactorMatrix::copy_at(void* to, bool k_major) const {
   const std::int64_t pitch = round_up(inner(k_major), kAlignment / kFactorBytes);
+  return {to, lines, depth, k_major ? pitch : 1, k_major ? 1 : pitch};
+}
+
+std::size_t FactorMatrix::copy_bytes(bool k_major) const {
+  const std::int64_t pitch = copy_at(nullptr, k_major).outer_stride(k_major);
   return static_cast<std::size_t>(round_up(pitch * outer(k_major) * kFactorBytes, 256));
 }
 

@@ -32,7 +32,8 @@ struct FactorMatrix {
   /// Elements from one line of the inner dimension to the next.
   std::int64_t pitch(bool k_major) const;
 
-  /// Bytes of a copy that fits.
+  /// The matrix as a copy at `to` that fits, and the bytes of it.
+  FactorMatrix copy_at(void* to, bool k_major) const;
   std::size_t copy_bytes(bool k_major) const;
 };
 

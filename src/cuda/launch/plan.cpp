@@ -215,16 +215,13 @@ class GemmPlan final : public Plan {
 
   FactorMatrix copied(const Problem& problem, const FactorMatrix& from, bool k_major, Scratch& scratch,
                       Stream stream) const {
-    FactorMatrix to = from;
-    to.data = scratch.take(from.copy_bytes(k_major));
-    const std::int64_t inner = from.inner(k_major), outer = from.outer(k_major), pitch = (inner + 7) / 8 * 8;
-    to.line_stride = k_major ? pitch : 1;
-    to.depth_stride = k_major ? 1 : pitch;
+    const FactorMatrix to = from.copy_at(scratch.take(from.copy_bytes(k_major)), k_major);
+    const std::int64_t inner = from.inner(k_major), outer = from.outer(k_major);
     CopyParams params{from.data,
                       to.data,
                       from.inner_stride(k_major),
                       from.outer_stride(k_major),
-                      pitch,
+                      to.outer_stride(k_major),
                       static_cast<std::int32_t>(inner),
                       static_cast<std::int32_t>(outer)};
     const auto tiles = [](std::int64_t extent) { return (extent + kCopyTile - 1) / kCopyTile; };

@@ -59,6 +59,16 @@ struct FakeCompiler {
   }
 };
 
+/// True where kernels can be compiled in earnest.
+inline bool has_nvrtc() {
+  try {
+    cuda::nvrtc_version();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 inline int files_in(const std::string& folder) {
   return static_cast<int>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }

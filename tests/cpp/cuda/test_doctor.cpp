@@ -41,15 +41,6 @@ class Doctor : public testing::Test {
     return {};
   }
 
-  static bool has_nvrtc() {
-    try {
-      cuda::nvrtc_version();
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
   TemporaryFolder folder_;
   FakeCompiler compiler_;
 };

@@ -4,8 +4,9 @@
 #include "coda/build.h"
 #include "coda/cuda.h"
 #include "coda/epilogues.h"
-#include "cuda/compile/nvrtc.h"
+#include "cuda/cache_support.h"
 #include "support/error_row.h"
+#include "support/invented.h"
 
 namespace coda::testing_support {
 namespace {
@@ -15,27 +16,12 @@ using testing::StartsWith;
 
 constexpr Device kGpu{DeviceKind::Cuda, 0};
 
-TensorView invented(std::initializer_list<std::int64_t> shape, DType dtype, Device device = kGpu) {
-  static std::uintptr_t next = 0;
-  next += std::uintptr_t{1} << 32;
-  return {reinterpret_cast<void*>(next), dtype, shape, device};
-}
-
 // 512 × 512 × 512 with bias_gelu, a checkpoint's weight as B.
 Problem bias_gelu(DType dtype = DType::BF16, Device device = kGpu) {
   const Segment segment{epilogues::bias("gelu"),
                         {{"bias", invented({512}, dtype, device)}, {"out", invented({512, 512}, dtype, device)}}};
   return bind("report", invented({512, 512}, dtype, device), invented({512, 512}, dtype, device).transposed(),
               {&segment, 1});
-}
-
-bool has_nvrtc() {
-  try {
-    cuda::nvrtc_version();
-    return true;
-  } catch (const NotImplementedError&) {
-    return false;
-  }
 }
 
 TEST(Report, HasTheKernelInEveryForm) {
