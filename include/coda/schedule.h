@@ -48,9 +48,11 @@ Schedule parse_schedule(std::string_view text);
 
 /// How many registers a program asks for beside the accumulator.
 enum class Pressure : std::uint8_t {
-  Light,   ///< arithmetic on the accumulator and staged tiles
-  Medium,  ///< vectors or tiles that the threads load by themselves
-  Heavy,   ///< ops that are long polynomials or have slow paths: erf, sin, division
+  Light,     ///< arithmetic on the accumulator and staged tiles
+  Medium,    ///< tiles that the threads load by themselves, reductions
+  Heavy,     ///< ops that are long polynomials or have slow paths: erf, sin, division
+  Heavier,   ///< such ops beside Cols, or pairs of columns
+  Heaviest,  ///< sums over heads beside pairs
 };
 
 /// What a schedule must know of a product.
@@ -62,6 +64,7 @@ struct GemmShape {
   int k_parts = 1;        ///< matrices concatenated along K
   int staged_inputs = 0;  ///< tile operands that come and go through shared memory, of the segment with most
   int staged_outputs = 1;
+  int row_vectors = 0;  ///< Rows of the program that a tile keeps in shared memory, of the segment with most
   std::int64_t column_granule = 1;  ///< columns a tile must hold whole multiples of
   Pressure pressure = Pressure::Light;
 };

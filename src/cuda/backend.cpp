@@ -9,7 +9,8 @@ namespace coda::cuda {
 namespace {
 
 std::optional<std::string> dtype_refusal(const Problem& problem) {
-  const DType dtype = problem.a.parts[0].dtype();
+  const bool has_product = !problem.a.parts.empty();
+  const DType dtype = has_product ? problem.a.parts[0].dtype() : DType::BF16;
   if (dtype == DType::F32)
     return "A and B are f32, and Hopper's tensor cores multiply f32 only after rounding it to 11 bits (tf32); convert "
            "them to bf16 or f16, or run on the CPU";
@@ -38,12 +39,14 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Plan> plan(const Problem& problem, const PlanOptions& how) const override {
     const Gpu& device = gpu(problem.device.index);
+    if (problem.a.parts.empty()) return make_elementwise_plan(problem, how.stream);
     return make_plan(problem, scheduled(problem, how.schedule, *device.arch, device.multiprocessors, device.name),
                      how.stream);
   }
 
   std::vector<Candidate> candidates(const Problem& problem) const override {
     const Gpu& device = gpu(problem.device.index);
+    if (problem.a.parts.empty()) return {};
     return coda::candidates(gemm_shape(problem, specialise(problem)), *device.arch, device.multiprocessors);
   }
 };
@@ -51,7 +54,6 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::optional<std::string> kernel_refusal(const Problem& problem) {
-  if (problem.a.parts.empty()) return "it runs no elementwise pass yet";
   if (auto refusal = dtype_refusal(problem)) return refusal;
   for (const BoundSegment& segment : problem.segments)
     if (auto refusal = emit_refusal(segment.program)) return refusal;

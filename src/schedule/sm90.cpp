@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kBlockK = 64;
 constexpr int kElementBytes = 2;
+constexpr int kFloatBytes = 4;
 constexpr int kConsumers = 2;
 constexpr int kBarrierBytes = 8;
 // More than shared memory holds of the smallest; so that no size computed from them overflows.
@@ -23,6 +24,8 @@ int most_accumulators(Pressure pressure, int row_blocks) {
     case Pressure::Light: return 192;
     case Pressure::Medium: return row_blocks == 1 ? 128 : 112;
     case Pressure::Heavy: return row_blocks == 1 ? 128 : 96;
+    case Pressure::Heavier: return 96;
+    case Pressure::Heaviest: return 64;
   }
   return 0;
 }
@@ -147,8 +150,9 @@ int shared_bytes(const Schedule& s, const GemmShape& shape) {
   const int sub = 64 * s.sub * kElementBytes;
   const int staging =
       kConsumers * sub * (shape.staged_outputs * s.output_buffers + shape.staged_inputs * input_buffers);
+  const int vectors = kConsumers * shape.row_vectors * output_tile_n(s, shape) * kFloatBytes;
   const int barriers = 2 * s.stages + 2 * kConsumers * input_buffers + (s.split_k > 1 ? 2 : 0);
-  return operands + staging + kBarrierBytes * barriers;
+  return operands + staging + vectors + kBarrierBytes * barriers;
 }
 
 std::string schedule_refusal(const Schedule& s, const GemmShape& shape, const Arch& arch) {

@@ -8,17 +8,32 @@ namespace coda {
 struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
+  using Pairs = NoPairs;
+  static constexpr int kCols = 0, kRows = 1;
+  static constexpr int kSpans = 0, kSpanHead = 64;
 
   struct Arguments {
     i32 rows, cols;
     Matrix bias;
   };
 
-  template <class In, class Out>
-  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const float (&acc0)[8],
-                                               const float (&acc1)[8], const In& loaded, Out& stored) {
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+  };
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float bias = load_entry<Bf16>(a.bias, col, col < a.cols);
+    kept[0] = bias;
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
     float bias[4];
-    load_row<Bf16, 0>(a.bias, at, bias);
+    vectors.template row<0>(bias);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float z = acc0[e] + bias[col_of(e)];
@@ -56,6 +71,8 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 0;
+  static constexpr int kRows = 1;
   static constexpr int kSub = 64;
   static constexpr int kInputMaps = 0;
   static constexpr int kInputBuffers = 0;

@@ -8,6 +8,9 @@ namespace coda {
 struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
+  using Pairs = NoPairs;
+  static constexpr int kCols = 0, kRows = 2;
+  static constexpr int kSpans = 0, kSpanHead = 64;
 
   struct Arguments {
     i32 rows, cols;
@@ -15,13 +18,27 @@ struct Epilogue {
     Matrix up_bias;
   };
 
-  template <class In, class Out>
-  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const float (&acc0)[8],
-                                               const float (&acc1)[8], const In& loaded, Out& stored) {
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+  };
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float gate_bias = load_entry<Bf16>(a.gate_bias, col, col < a.cols);
+    const float up_bias = load_entry<Bf16>(a.up_bias, col, col < a.cols);
+    kept[0] = gate_bias;
+    kept[1] = up_bias;
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
     float gate_bias[4];
-    load_row<Bf16, 0>(a.gate_bias, at, gate_bias);
+    vectors.template row<0>(gate_bias);
     float up_bias[4];
-    load_row<Bf16, 0>(a.up_bias, at, up_bias);
+    vectors.template row<1>(up_bias);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float gate = acc0[e] + gate_bias[col_of(e)];
@@ -62,6 +79,8 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 0;
+  static constexpr int kRows = 2;
   static constexpr int kSub = 64;
   static constexpr int kInputMaps = 0;
   static constexpr int kInputBuffers = 0;

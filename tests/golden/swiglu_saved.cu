@@ -8,14 +8,23 @@ namespace coda {
 struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16, Bf16, Bf16>;  // gate up out
+  using Pairs = NoPairs;
+  static constexpr int kCols = 0, kRows = 0;
+  static constexpr int kSpans = 0, kSpanHead = 64;
 
   struct Arguments {
     i32 rows, cols;
   };
 
-  template <class In, class Out>
-  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const float (&acc0)[8],
-                                               const float (&acc1)[8], const In& loaded, Out& stored) {
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+  };
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float sig = sigmoid(acc0[e]);
@@ -56,6 +65,8 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 0;
+  static constexpr int kRows = 0;
   static constexpr int kSub = 64;
   static constexpr int kInputMaps = 0;
   static constexpr int kInputBuffers = 0;

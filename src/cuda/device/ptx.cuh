@@ -191,6 +191,20 @@ __device__ __forceinline__ void store_matrix(u32 to, const u32 (&r)[4]) {
                : "memory");
 }
 
+__device__ __forceinline__ void shared_load(u32 from, float& first, float& second) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(first), "=f"(second) : "r"(from) : "memory");
+}
+
+__device__ __forceinline__ float shared_load_one(u32 from) {
+  float value;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ void shared_store(u32 to, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+}
+
 __device__ __forceinline__ void shared_store(u32 to, float first, float second) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(first), "f"(second) : "memory");
 }
@@ -209,6 +223,20 @@ __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_grou
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+// --- arithmetic ------------------------------------------------------------------------------------------------
+// The hardware's NaN-keeping minimum and maximum: one instruction each.
+__device__ __forceinline__ float min_keeping_nan(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+__device__ __forceinline__ float max_keeping_nan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
 }
 
 // --- packed conversions ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "element.cuh"
+#include "math.cuh"
 
 namespace coda {
 
@@ -13,6 +14,11 @@ struct Position {
   i32 col;
   i32 rows;
   i32 cols;
+  i32 chunk_col;  // first column of the warp's chunk
+  i32 in_tile;    // the same, counted from the tile's first column: a constant of the unrolled loops
+
+  // The chunk ends a group of `width` columns; tiles begin with one.
+  __device__ __forceinline__ bool ends(i32 width) const { return (in_tile + 16) % width == 0; }
 };
 
 __device__ __forceinline__ constexpr int row_of(int e) { return e / 2 % 2; }          // 0 or 1: the thread's rows
@@ -33,15 +39,10 @@ __device__ __forceinline__ typename Element::Storage* element(const Matrix& m, i
   return static_cast<typename Element::Storage*>(m.data) + row * m.row_stride + col * m.col_stride;
 }
 
-// The thread's four entries of a row vector whose entries repeat after `Period` columns (0: never).
-template <class Element, int Period>
-__device__ __forceinline__ void load_row(const Matrix& from, const Position& at, float (&values)[4]) {
-#pragma unroll
-  for (int c = 0; c < 4; ++c) {
-    const i32 col = global_col(at, c);
-    const i32 entry = Period > 0 ? col % (Period > 0 ? Period : 1) : col;
-    values[c] = col < at.cols ? Element::widen(*element<Element>(from, 0, entry)) : 0.f;
-  }
+// One entry of a row vector; 0 where there is none.
+template <class Element>
+__device__ __forceinline__ float load_entry(const Matrix& from, i32 entry, bool exists) {
+  return exists ? Element::widen(*element<Element>(from, 0, entry)) : 0.f;
 }
 
 // The thread's two entries of a column vector.

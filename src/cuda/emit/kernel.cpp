@@ -1,6 +1,7 @@
 #include "cuda/emit/kernel.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cuda/emit/program.h"
 #include "cuda/emit/writer.h"
@@ -36,8 +37,6 @@ std::vector<DistinctProgram> distinct_programs(const KernelSpec& spec) {
 }
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
-
-std::size_t arguments_bytes(const SegmentSpec& segment) { return 8 + kMatrixBytes * matrix_operands(segment).size(); }
 
 std::string_view word(bool value) { return value ? "true" : "false"; }
 
@@ -81,6 +80,8 @@ void emit_constants(Writer& out, const KernelSpec& spec) {
   number("kKParts", spec.k_parts);
   number("kSegments", static_cast<int>(spec.segments.size()));
   flag("kSegmentsAlongN", spec.segments_along_n);
+  number("kCols", kept_cols(spec));
+  number("kRows", kept_rows(spec));
   number("kSub", s.sub);
   number("kInputMaps", input_maps(spec));
   number("kInputBuffers", input_maps(spec) > 0 ? s.input_buffers : 0);
@@ -129,6 +130,8 @@ void emit_comment(Writer& out, const KernelSpec& spec) {
 }
 
 }  // namespace
+
+std::size_t first_matrix(const SegmentSpec& segment) { return round_up(8 + 4 * counted_operands(segment).size(), 8); }
 
 int a_maps(const KernelSpec& spec) {
   if (spec.k_parts > 1) return spec.k_parts;
@@ -206,6 +209,33 @@ std::string emit_kernel(const KernelSpec& spec) {
   out.line("extern \"C\" __global__ void __launch_bounds__(coda::kThreads, 1)");
   out.open("    ", kEntry, "(const __grid_constant__ coda::KernelParams p)");
   out.line("coda::run_gemm<coda::Config>(p);");
+  out.close();
+  return out.take();
+}
+
+std::size_t arguments_bytes(const SegmentSpec& segment) {
+  return first_matrix(segment) + kMatrixBytes * matrix_operands(segment).size();
+}
+
+std::int64_t elementwise_span(const Program& program) { return std::lcm(std::int64_t{64}, column_unit(program)); }
+
+std::string emit_elementwise(const SegmentSpec& segment) {
+  Writer out;
+  out.line("// ", segment.program.name(), ", elementwise");
+  out.margin("#include \"elementwise.cuh\"");
+  out.line();
+  out.line("namespace coda {");
+  out.line();
+  emit_program(out, "Epilogue", segment);
+  out.line();
+  out.line("using KernelParams = Epilogue::Arguments;");
+  out.line("static_assert(sizeof(KernelParams) == ", arguments_bytes(segment), ", \"the host lays it out alike\");");
+  out.line();
+  out.line("}  // namespace coda");
+  out.line();
+  out.line("extern \"C\" __global__ void __launch_bounds__(coda::kElementwiseThreads)");
+  out.open("    ", kEntry, "(const __grid_constant__ coda::KernelParams p)");
+  out.line("coda::run_elementwise<coda::Epilogue, ", elementwise_span(segment.program), ">(p);");
   out.close();
   return out.take();
 }

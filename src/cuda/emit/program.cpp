@@ -1,172 +1,350 @@
 #include "cuda/emit/program.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
-#include "cuda/emit/op_spelling.h"
+#include "cuda/emit/scope.h"
 
 namespace coda::cuda {
 namespace {
 
 std::string_view access_name(Access access) { return access == Access::Paired ? "Paired" : "Single"; }
 
-// Writes the statements of one program, shape by shape: a Scalar is a float, a Row four (the thread's columns), a Col
-// two (its rows), a Tile one for each turn of the loop over the chunk's elements.
-class ChunkEmitter {
+std::string_view reduction_type(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::Sum: return "RowSum";
+    case Reduction::Max: return "RowMax";
+    case Reduction::LogSumExp: return "RowLogSumExp";
+  }
+  INVARIANT(false, "reduction ", static_cast<int>(reduction));
+}
+
+// Writes the functions of one program. Scalars are computed where they are wanted; Cols once a tile, at a thread's two
+// rows; Rows once a tile, at a thread's columns, into shared memory; Tiles in chunks of eight elements.
+class ProgramEmitter {
  public:
-  ChunkEmitter(Writer& out, const SegmentSpec& segment)
-      : out_(out), program_(segment.program), access_(segment.access) {
-    for (const int operand : matrix_operands(segment)) arguments_[operand] = argument_names_.unique(name_of(operand));
+  ProgramEmitter(Writer& out, const SegmentSpec& segment) : out_(out), scope_(segment), program_(segment.program) {
     number(staged_inputs(segment), staged_in_);
     number(staged_outputs(segment), staged_out_);
-    for (std::size_t id = 0; id < program_.nodes().size(); ++id) {
-      const Node& node = program_.nodes()[id];
-      if (node.kind == NodeKind::Store) continue;
-      const std::string wanted = node.name.empty() ? concat("v", id) : node.name;
-      names_.push_back(needs_name(node) ? values_.unique(wanted) : "");
-      ids_[static_cast<NodeId>(id)] = names_.size() - 1;
-    }
+    for (NodeId id = 0; id < static_cast<NodeId>(program_.nodes().size()); ++id)
+      if (program_.node(id).kind == NodeKind::SpanReduce) spans_.push_back(id);
   }
 
-  const std::string& argument(int operand) const { return arguments_.at(operand); }
-
-  void emit() {
-    emit_scalars();
-    emit_vectors(Shape::Row, "c", 4);
-    emit_vectors(Shape::Col, "r", 2);
-    emit_tile_loads();
-    emit_tiles();
-    emit_tile_stores();
+  void emit_struct(const std::string& name) {
+    const SegmentSpec& segment = scope_.segment();
+    out_.open("struct ", name);
+    out_.line("using StagedInputs = ", element_list(staged_inputs(segment)));
+    out_.line("using StagedOutputs = ", element_list(staged_outputs(segment)));
+    out_.line("using Pairs = ", pairs_type(), ";");
+    out_.line("static constexpr int kCols = ", scope_.kept_cols().size(), ", kRows = ", scope_.kept_rows().size(), ";");
+    out_.line("static constexpr int kSpans = ", spans_.size(),
+              ", kSpanHead = ", spans_.empty() ? 64 : program_.node(spans_[0]).period, ";");
+    emit_arguments();
+    emit_reductions();
+    emit_cols();
+    emit_rows();
+    emit_spans();
+    emit_chunk();
+    out_.close(";");
   }
 
  private:
-  static bool needs_name(const Node& node) { return node.kind != NodeKind::Const && node.kind != NodeKind::Acc; }
-
   static void number(const std::vector<StagedOperand>& staged, std::map<int, int>& places) {
     for (const StagedOperand& operand : staged) places.emplace(operand.operand, static_cast<int>(places.size()));
   }
 
-  std::string_view name_of(int operand) const { return program_.operand(operand).name; }
-  std::string element_of(int operand) const { return element_name(*program_.operand(operand).dtype); }
-  const std::string& value_name(NodeId id) const { return names_[ids_.at(id)]; }
-  bool is(const Node& node, Shape shape) const { return node.kind != NodeKind::Store && node.type.shape == shape; }
-
-  // A value where its entry for the current row or column (or element) is wanted.
-  std::string use(NodeId id, Shape where) const {
-    const Node& node = program_.node(id);
-    if (node.kind == NodeKind::Const) return float_literal(node.value);
-    if (node.kind == NodeKind::Acc) return concat("acc", node.index, "[e]");
-    const std::string& name = value_name(id);
-    if (node.type.shape == Shape::Row) return name + (where == Shape::Row ? "[c]" : "[col_of(e)]");
-    if (node.type.shape == Shape::Col) return name + (where == Shape::Col ? "[r]" : "[row_of(e)]");
-    return name;
+  // "Elements<Bf16>;  // residual"
+  std::string element_list(const std::vector<StagedOperand>& staged) const {
+    std::string elements, names;
+    for (const StagedOperand& operand : staged) {
+      const std::string element = element_name(operand.dtype);
+      elements += concat(elements.empty() ? "" : ", ", operand.adds ? concat("Added<", element, ">") : element);
+      names += " " + program_.operand(operand.operand).name;
+    }
+    return concat("Elements<", elements, ">;", names.empty() ? "" : "  //" + names);
   }
 
-  std::string computed(const Node& node, Shape where) const {
-    std::vector<std::string> arguments;
-    for (const NodeId arg : node.args) arguments.push_back(use(arg, where));
-    if (node.kind == NodeKind::Map) return spell(node.op, arguments);
-    return node.dtype == DType::F32 ? arguments[0]
-                                    : concat("rounded<", element_name(node.dtype), ">(", arguments[0], ")");
+  void emit_arguments() {
+    out_.line();
+    out_.open("struct Arguments");
+    out_.line("i32 rows, cols;");
+    for (const int operand : counted_operands(scope_.segment())) out_.line("i32 ", scope_.argument(operand), "_count;");
+    for (const int operand : matrix_operands(scope_.segment())) out_.line("Matrix ", scope_.argument(operand), ";");
+    out_.close(";");
   }
-
-  static bool is_computed(const Node& node) { return node.kind == NodeKind::Map || node.kind == NodeKind::Round; }
 
   template <class Act>
-  void each(Shape shape, Act act) const {
-    for (NodeId id = 0; id < static_cast<NodeId>(program_.nodes().size()); ++id)
-      if (is(program_.node(id), shape)) act(id, program_.node(id));
+  void each_store(Act act) const {
+    for (const Node& node : program_.nodes())
+      if (node.kind == NodeKind::Store) act(node.index, node.args[0]);
+  }
+
+  // Stores of reductions along rows, by operand.
+  template <class Act>
+  void each_reduction(Act act) const {
+    each_store([&](int operand, NodeId value) {
+      if (program_.node(value).kind == NodeKind::Reduce) act(operand, value);
+    });
+  }
+
+  void emit_reductions() {
+    out_.line();
+    out_.line("// What a thread has reduced of its two rows, since the last whole width of columns.");
+    out_.open("struct Reductions");
+    each_reduction([&](int, NodeId value) {
+      out_.line("Partial<", reduction_type(program_.node(value).reduction), "> ", scope_.value(value), ";");
+    });
+    out_.close(";");
   }
 
   void emit_scalars() {
-    each(Shape::Scalar, [&](NodeId id, const Node& node) {
+    for (const NodeId id : scope_.nodes(Shape::Scalar)) {
+      const Node& node = program_.node(id);
       if (node.kind == NodeKind::Load)
-        out_.line("const float ", value_name(id), " = load_scalar<", element_of(node.index), ">(a.",
-                  argument(node.index), ");");
-      if (is_computed(node)) out_.line("const float ", value_name(id), " = ", computed(node, Shape::Scalar), ";");
-    });
+        out_.line("const float ", scope_.value(id), " = load_scalar<", scope_.element(node.index), ">(a.",
+                  scope_.argument(node.index), ");");
+      if (is_computed(node))
+        out_.line("const float ", scope_.value(id), " = ", scope_.computed(node, Site::Scalars), ";");
+    }
   }
 
-  // Rows and Cols: loads and numbers first, then one loop over what is computed.
-  void emit_vectors(Shape shape, std::string_view index, int entries) {
-    bool any = false;
-    each(shape, [&](NodeId id, const Node& node) {
-      if (node.kind == NodeKind::Const) return;
-      out_.line("float ", value_name(id), "[", entries, "];");
-      if (node.kind == NodeKind::Load) emit_vector_load(id, node, shape);
-      any = any || node.kind != NodeKind::Load;
-    });
-    if (!any) return;
+  void emit_cols() {
+    if (scope_.kept_cols().empty()) return;
+    out_.line();
+    out_.line("template <class Cols>");
+    out_.open("__device__ __forceinline__ static void cols(const Arguments& a, const Position& at, Cols& kept)");
+    emit_scalars();
+    for (const NodeId id : scope_.nodes(Shape::Col)) {
+      const Node& node = program_.node(id);
+      if (node.kind != NodeKind::Load) continue;
+      out_.line("float ", scope_.value(id), "_at[2];");
+      emit_col_load(node, scope_.value(id) + "_at");
+    }
     out_.margin("#pragma unroll");
-    out_.open("for (int ", index, " = 0; ", index, " < ", entries, "; ++", index, ")");
-    each(shape, [&](NodeId id, const Node& node) {
-      if (node.kind == NodeKind::Index) out_.line(value_name(id), "[", index, "] = ", number_of(node), ";");
-      if (is_computed(node)) out_.line(value_name(id), "[", index, "] = ", computed(node, shape), ";");
-    });
+    out_.open("for (int r = 0; r < 2; ++r)");
+    for (const NodeId id : scope_.nodes(Shape::Col)) {
+      const Node& node = program_.node(id);
+      if (node.kind == NodeKind::Const) continue;
+      const std::string value = node.kind == NodeKind::Load    ? scope_.value(id) + "_at[r]"
+                                : node.kind == NodeKind::Index ? number_of(node)
+                                                               : scope_.computed(node, Site::Cols);
+      out_.line("const float ", scope_.value(id), " = ", value, ";");
+    }
+    for (std::size_t i = 0; i < scope_.kept_cols().size(); ++i)
+      out_.line("kept[", i, "][r] = ", scope_.value(scope_.kept_cols()[i]), ";");
+    out_.close();
     out_.close();
   }
 
-  void emit_vector_load(NodeId id, const Node& node, Shape shape) {
+  void emit_col_load(const Node& node, const std::string& to) {
     const Operand& operand = program_.operand(node.index);
-    const std::string period = shape == Shape::Row ? concat(", ", operand.period) : "";
-    out_.line(shape == Shape::Row ? "load_row<" : "load_col<", element_of(node.index), period, ">(a.",
-              argument(node.index), ", at, ", value_name(id), ");");
+    const std::string& argument = scope_.argument(node.index);
+    if (operand.partials)
+      out_.line("finish_row<", reduction_type(operand.partials->op), ">(a.", argument, ", a.", argument, "_count, at, ",
+                to, ");");
+    else
+      out_.line("load_col<", scope_.element(node.index), ">(a.", argument, ", at, ", to, ");");
+  }
+
+  std::string pairs_type() const {
+    const Pairing pairing = scope_.pairing();
+    if (pairing.is_none()) return "NoPairs";
+    return concat(pairing.kind == Pairing::Kind::Halves ? "Halves<" : "Interleaved<", pairing.head, ", ", pairing.width,
+                  ">");
   }
 
   static std::string number_of(const Node& node) {
-    const std::string number = node.axis == Axis::Row ? "global_col(at, c)" : "global_row(at, r)";
+    const std::string number = node.axis == Axis::Col   ? "global_row(at, r)"
+                               : node.pairing.is_none() ? "col"
+                                                        : "Pairs::pair_of(col)";
     return concat("static_cast<float>(", number, node.period > 0 ? concat(" % ", node.period) : "", ")");
   }
 
+  void emit_rows() {
+    if (scope_.kept_rows().empty()) return;
+    out_.line();
+    out_.line("template <class Rows>");
+    out_.open("__device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept)");
+    emit_scalars();
+    for (const NodeId id : scope_.nodes(Shape::Row)) {
+      const Node& node = program_.node(id);
+      if (node.kind == NodeKind::Const) continue;
+      const std::string value = node.kind == NodeKind::Load    ? row_load(node)
+                                : node.kind == NodeKind::Index ? number_of(node)
+                                                               : scope_.computed(node, Site::Rows);
+      out_.line("const float ", scope_.value(id), " = ", value, ";");
+    }
+    for (std::size_t i = 0; i < scope_.kept_rows().size(); ++i)
+      out_.line("kept[", i, "] = ", scope_.value(scope_.kept_rows()[i]), ";");
+    out_.close();
+  }
+
+  std::string row_load(const Node& node) const {
+    const Operand& operand = program_.operand(node.index);
+    const bool pairs = !operand.pairing.is_none();
+    return concat("load_entry<", scope_.element(node.index), ">(a.", scope_.argument(node.index), ", ",
+                  pairs ? "Pairs::pair_of(col)" : "col", operand.period > 0 ? concat(" % ", operand.period) : "",
+                  pairs ? ", col < a.cols && Pairs::is_first_col(col))" : ", col < a.cols)");
+  }
+
+  // The terms of sums over whole heads.
+  void emit_spans() {
+    if (spans_.empty()) return;
+    out_.line();
+    out_.line("template <class Vectors, class Spans>");
+    out_.line(
+        "__device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,");
+    out_.open(
+        "                                             const float (&acc0)[8], const float (&acc1)[8], Spans& sums)");
+    emit_scalars();
+    emit_kept(false);
+    out_.margin("#pragma unroll");
+    out_.open("for (int e = 0; e < 8; ++e)");
+    for (const NodeId id : cone_of_spans()) {
+      const Node& node = program_.node(id);
+      if (is_computed(node)) out_.line("const float ", scope_.value(id), " = ", scope_.computed(node, Site::Tile), ";");
+    }
+    for (std::size_t i = 0; i < spans_.size(); ++i)
+      out_.line("sums[octet_of(at, col_of(e)) / kSpanHead][", i,
+                "][row_of(e)] += ", scope_.use(program_.node(spans_[i]).args[0], Site::Tile), ";");
+    out_.close();
+    out_.close();
+  }
+
+  // Tiles that the terms hang on, in order.
+  std::vector<NodeId> cone_of_spans() const {
+    std::vector<bool> wanted(program_.nodes().size(), false);
+    for (const NodeId id : spans_) wanted[static_cast<std::size_t>(program_.node(id).args[0])] = true;
+    for (auto id = static_cast<NodeId>(wanted.size()) - 1; id >= 0; --id)
+      if (wanted[static_cast<std::size_t>(id)])
+        for (const NodeId arg : program_.node(id).args) wanted[static_cast<std::size_t>(arg)] = true;
+    std::vector<NodeId> cone;
+    for (const NodeId id : scope_.nodes(Shape::Tile))
+      if (wanted[static_cast<std::size_t>(id)]) cone.push_back(id);
+    return cone;
+  }
+
+  // Names of the kept vectors in a chunk; with the partners' and the pairs' entries where they are asked for.
+  void emit_kept(bool with_pairs) {
+    for (std::size_t i = 0; i < scope_.kept_rows().size(); ++i) {
+      const NodeId id = scope_.kept_rows()[i];
+      const std::string& name = scope_.value(id);
+      if (program_.node(id).type.pairing.is_none()) {
+        out_.line("float ", name, "[4];");
+        out_.line("vectors.template row<", i, ">(", name, ");");
+        if (!with_pairs || !scope_.has_partner(id)) continue;
+        out_.line("float ", scope_.partner(id), "[4];");
+        out_.line("vectors.template partner_row<", i, ", Pairs>(at, ", scope_.partner(id), ");");
+      } else if (with_pairs) {
+        out_.line("float ", name, "[4];");
+        out_.line("vectors.template pair_row<", i, ", Pairs>(at, ", name, ");");
+      }
+    }
+    for (std::size_t i = 0; i < scope_.kept_cols().size(); ++i)
+      out_.line("const float (&", scope_.value(scope_.kept_cols()[i]), ")[2] = vectors.cols[", i, "];");
+  }
+
+  void emit_chunk() {
+    out_.line();
+    out_.line("template <class Vectors, class In, class Out>");
+    out_.line(
+        "__device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,");
+    out_.line("                                             const float (&acc0)[8], const float (&acc1)[8],");
+    out_.line("                                             const float (&partner0)[8], const float (&partner1)[8],");
+    out_.open("                                             const In& loaded, Out& stored, Reductions& reductions)");
+    emit_scalars();
+    emit_kept(true);
+    emit_tile_loads();
+    emit_tiles();
+    emit_tile_stores();
+    out_.close();
+  }
+
+  Access access_of(int operand) const { return scope_.segment().access[static_cast<std::size_t>(operand)]; }
+  bool is_tile(int operand) const { return program_.operand(operand).shape == Shape::Tile; }
+  bool is_staged(int operand) const { return is_tile(operand) && access_of(operand) == Access::Staged; }
+
   void emit_tile_loads() {
-    each(Shape::Tile, [&](NodeId id, const Node& node) {
-      if (node.kind == NodeKind::Load && !staged_in_.contains(node.index))
-        emit_tile_load(node.index, loaded_[id] = values_.unique(value_name(id) + "_at"));
-    });
-    for_each_store([&](int operand, NodeId) {
-      if (program_.operand(operand).role == Role::Accumulate && !is_staged(operand))
-        emit_tile_load(operand, before_[operand] = values_.unique(concat(name_of(operand), "_before")));
+    for (const NodeId id : scope_.nodes(Shape::Tile)) {
+      const Node& node = program_.node(id);
+      if (node.kind != NodeKind::Load || staged_in_.contains(node.index)) continue;
+      emit_tile_load(node.index, arrays_[id] = scope_.unique(scope_.value(id) + "_at"));
+    }
+    each_store([&](int operand, NodeId) {
+      if (program_.operand(operand).role == Role::Accumulate && is_tile(operand) && !is_staged(operand))
+        emit_tile_load(operand, before_[operand] = scope_.unique(program_.operand(operand).name + "_before"));
     });
   }
 
   void emit_tile_load(int operand, const std::string& name) {
     out_.line("float ", name, "[8];");
-    out_.line("load_tile<", element_of(operand), ", ", access_name(access_of(operand)), ", ",
-              program_.operand(operand).period, ">(a.", argument(operand), ", at, ", name, ");");
-  }
-
-  Access access_of(int operand) const { return access_[static_cast<std::size_t>(operand)]; }
-  bool is_staged(int operand) const { return access_of(operand) == Access::Staged; }
-
-  template <class Act>
-  void for_each_store(Act act) const {
-    for (const Node& node : program_.nodes())
-      if (node.kind == NodeKind::Store) act(node.index, node.args[0]);
+    if (!program_.operand(operand).pairing.is_none()) {
+      out_.line("load_pair_tile<", scope_.element(operand), ", Pairs, ", program_.operand(operand).period, ">(a.",
+                scope_.argument(operand), ", at, ", name, ");");
+      return;
+    }
+    out_.line("load_tile<", scope_.element(operand), ", ", access_name(access_of(operand)), ", ",
+              program_.operand(operand).period, ">(a.", scope_.argument(operand), ", at, ", name, ");");
   }
 
   void emit_tiles() {
-    for_each_store([&](int operand, NodeId) {
-      if (is_staged(operand)) return;
-      stored_[operand] = values_.unique(concat(name_of(operand), "_values"));
-      out_.line("float ", stored_[operand], "[8];");
+    each_store([&](int operand, NodeId value) {
+      if (is_staged(operand) || program_.node(value).kind == NodeKind::SelectCol) return;
+      if (!is_tile(operand) && program_.node(value).kind != NodeKind::Reduce) return;
+      arrays_of_[operand] = scope_.unique(program_.operand(operand).name + "_values");
+      out_.line("float ", arrays_of_[operand], "[8];");
     });
     out_.margin("#pragma unroll");
     out_.open("for (int e = 0; e < 8; ++e)");
-    each(Shape::Tile, [&](NodeId id, const Node& node) {
-      if (node.kind == NodeKind::Load) out_.line("const float ", value_name(id), " = ", loaded(id, node.index), ";");
-      if (is_computed(node)) out_.line("const float ", value_name(id), " = ", computed(node, Shape::Tile), ";");
-    });
-    for_each_store([&](int operand, NodeId value) {
-      const std::string to =
-          is_staged(operand) ? concat("stored[", staged_out_.at(operand), "][e]") : stored_[operand] + "[e]";
-      out_.line(to, " = ", before(operand), use(value, Shape::Tile), ";");
-    });
+    for (const NodeId id : scope_.nodes(Shape::Tile)) {
+      const Node& node = program_.node(id);
+      emit_tile_node(id, node);
+    }
+    each_store([&](int operand, NodeId value) { emit_element_store(operand, value); });
     out_.close();
+  }
+
+  void emit_tile_node(NodeId id, const Node& node) {
+    const auto line = [&](const std::string& value) { out_.line("const float ", scope_.value(id), " = ", value, ";"); };
+    const auto use = [&](std::size_t i) { return scope_.use(node.args[i], Site::Tile); };
+    if (node.kind == NodeKind::Load) line(loaded(id, node.index));
+    if (node.kind == NodeKind::SpanReduce)
+      line(concat("vectors.template span<", std::ranges::find(spans_, id) - spans_.begin(), ">(at, e)"));
+    if (node.kind == NodeKind::Split) {
+      // Member 0 is this element where it is its pair's first, else its partner; member 1 the other.
+      const std::string partner = scope_.use(node.args[0], Site::Partner);
+      line(concat("Pairs::is_first(at, col_of(e)) ? ", node.index == 0 ? use(0) : partner, " : ",
+                  node.index == 0 ? partner : use(0)));
+    }
+    if (node.kind == NodeKind::Join) {
+      const std::string rest = node.args.size() > 2 ? concat("Pairs::is_rest(at, col_of(e)) ? ", use(2), " : ") : "";
+      line(concat(rest, "Pairs::is_first(at, col_of(e)) ? ", use(0), " : ", use(1)));
+    }
+    if (!is_computed(node)) return;
+    line(scope_.computed(node, Site::Tile));
+    if (scope_.has_partner(id))
+      out_.line("const float ", scope_.partner(id), " = ", scope_.computed(node, Site::Partner), ";");
+  }
+
+  void emit_element_store(int operand, NodeId value) {
+    const Node& node = program_.node(value);
+    if (node.kind == NodeKind::Reduce) {
+      out_.line(arrays_of_[operand], "[e] = ", scope_.use(node.args[0], Site::Tile), ";");
+    } else if (node.kind == NodeKind::SelectCol) {
+      out_.line("if (is_selected(at, e, ", scope_.use(node.args[1], Site::Tile), ")) store_entry<",
+                scope_.element(operand), ">(a.", scope_.argument(operand), ", at, e, ",
+                scope_.use(node.args[0], Site::Tile), ");");
+    } else if (is_tile(operand)) {
+      const std::string to =
+          is_staged(operand) ? concat("stored[", staged_out_.at(operand), "][e]") : arrays_of_[operand] + "[e]";
+      out_.line(to, " = ", before(operand), scope_.use(value, Site::Tile), ";");
+    }
   }
 
   std::string loaded(NodeId id, int operand) const {
     const auto staged = staged_in_.find(operand);
-    return staged != staged_in_.end() ? concat("loaded[", staged->second, "][e]") : loaded_.at(id) + "[e]";
+    return staged != staged_in_.end() ? concat("loaded[", staged->second, "][e]") : arrays_.at(id) + "[e]";
   }
 
   // What an accumulating store adds its value to; nothing where the copy engine adds.
@@ -178,34 +356,36 @@ class ChunkEmitter {
   }
 
   void emit_tile_stores() {
-    for_each_store([&](int operand, NodeId) {
-      if (!is_staged(operand))
-        out_.line("store_tile<", element_of(operand), ", ", access_name(access_of(operand)), ">(a.", argument(operand),
-                  ", at, ", stored_[operand], ");");
+    each_store([&](int operand, NodeId value) {
+      const Node& node = program_.node(value);
+      const std::string argument = is_staged(operand) ? "" : "a." + scope_.argument(operand);
+      if (node.kind == NodeKind::Reduce) {
+        out_.line("reductions.", scope_.value(value), ".add(at, ", arrays_of_[operand], ");");
+        out_.line("if (at.ends(", node.period, ")) reductions.", scope_.value(value), ".store(", argument, ", at, ",
+                  node.period, ");");
+      } else if (node.kind == NodeKind::SelectCol) {
+        // An index that nothing is equal to stands for none.
+        const double ignored =
+            node.ignored ? static_cast<double>(*node.ignored) : std::numeric_limits<double>::quiet_NaN();
+        out_.line("store_unselected<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(node.args[1]),
+                  ", ", float_literal(ignored), ");");
+      } else if (is_tile(operand) && !is_staged(operand)) {
+        out_.line("store_tile<", scope_.element(operand), ", ", access_name(access_of(operand)), ">(", argument,
+                  ", at, ", arrays_of_[operand], ");");
+      } else if (program_.operand(operand).shape == Shape::Col) {
+        out_.line("store_col<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(value), ");");
+      }
     });
   }
 
   Writer& out_;
+  Scope scope_;
   const Program& program_;
-  const std::vector<Access>& access_;
-  Names values_, argument_names_;
-  std::map<int, std::string> arguments_, before_, stored_;
+  std::map<int, std::string> before_, arrays_of_;
+  std::map<NodeId, std::string> arrays_;
   std::map<int, int> staged_in_, staged_out_;
-  std::vector<std::string> names_;
-  std::map<NodeId, std::string> loaded_;
-  std::map<NodeId, std::size_t> ids_;
+  std::vector<NodeId> spans_;
 };
-
-// "Elements<Bf16>;  // residual"
-std::string element_list(const SegmentSpec& segment, const std::vector<StagedOperand>& staged) {
-  std::string elements, names;
-  for (const StagedOperand& operand : staged) {
-    const std::string element = element_name(operand.dtype);
-    elements += concat(elements.empty() ? "" : ", ", operand.adds ? concat("Added<", element, ">") : element);
-    names += " " + segment.program.operand(operand.operand).name;
-  }
-  return concat("Elements<", elements, ">;", names.empty() ? "" : "  //" + names);
-}
 
 }  // namespace
 
@@ -215,6 +395,20 @@ std::vector<int> matrix_operands(const SegmentSpec& segment) {
     if (segment.program.operands()[i].shape != Shape::Tile || segment.access[i] != Access::Staged)
       operands.push_back(static_cast<int>(i));
   return operands;
+}
+
+std::vector<int> counted_operands(const SegmentSpec& segment) {
+  std::vector<int> operands;
+  for (std::size_t i = 0; i < segment.access.size(); ++i) {
+    const Operand& operand = segment.program.operands()[i];
+    if (operand.partials && operand.role == Role::Input) operands.push_back(static_cast<int>(i));
+  }
+  return operands;
+}
+
+KeptVectors kept_vectors(const SegmentSpec& segment) {
+  const Scope scope(segment);
+  return {static_cast<int>(scope.kept_cols().size()), static_cast<int>(scope.kept_rows().size())};
 }
 
 std::string element_name(DType dtype) {
@@ -230,23 +424,7 @@ std::string element_name(DType dtype) {
 }
 
 void emit_program(Writer& out, const std::string& name, const SegmentSpec& segment) {
-  ChunkEmitter chunk(out, segment);
-  out.open("struct ", name);
-  out.line("using StagedInputs = ", element_list(segment, staged_inputs(segment)));
-  out.line("using StagedOutputs = ", element_list(segment, staged_outputs(segment)));
-  out.line();
-  out.open("struct Arguments");
-  out.line("i32 rows, cols;");
-  for (const int operand : matrix_operands(segment)) out.line("Matrix ", chunk.argument(operand), ";");
-  out.close(";");
-  out.line();
-  out.line("template <class In, class Out>");
-  out.line(
-      "__device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const float (&acc0)[8],");
-  out.open("                                             const float (&acc1)[8], const In& loaded, Out& stored)");
-  chunk.emit();
-  out.close();
-  out.close(";");
+  ProgramEmitter(out, segment).emit_struct(name);
 }
 
 }  // namespace coda::cuda

@@ -12,6 +12,16 @@ namespace coda::cuda {
 /// Operands that reach the chunk function as a Matrix argument, in order: all but the staged tiles.
 std::vector<int> matrix_operands(const SegmentSpec& segment);
 
+/// Partials the program finishes, in order: how many there are of each is an argument.
+std::vector<int> counted_operands(const SegmentSpec& segment);
+
+/// Values a tile keeps: Cols in registers, Rows in shared memory.
+struct KeptVectors {
+  int cols = 0;
+  int rows = 0;
+};
+KeptVectors kept_vectors(const SegmentSpec& segment);
+
 /// "Bf16": the element type of device/element.cuh.
 std::string element_name(DType dtype);
 

@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "cuda/emit/op_spelling.h"
+#include "cuda/emit/program.h"
 #include "ir/validate.h"
 
 namespace coda::cuda {
@@ -22,14 +23,18 @@ int units(const std::vector<StagedOperand>& operands) {
 
 // What the threads load by themselves is in flight in registers, and so are the parts of a long op.
 Pressure pressure_of(const SegmentSpec& segment) {
-  const auto is_long = [](const Node& node) {
+  const auto has = [&](auto test) { return std::ranges::any_of(segment.program.nodes(), test); };
+  const bool pairs = has([](const Node& node) { return node.kind == NodeKind::Split; });
+  if (pairs && has([](const Node& node) { return node.kind == NodeKind::SpanReduce; })) return Pressure::Heaviest;
+  const bool is_long = has([](const Node& node) {
     return node.kind == NodeKind::Map && node.type.shape == Shape::Tile && !is_light(node.op);
-  };
-  if (std::ranges::any_of(segment.program.nodes(), is_long)) return Pressure::Heavy;
+  });
+  if (is_long) return pairs || kept_vectors(segment).cols > 0 ? Pressure::Heavier : Pressure::Heavy;
+  if (has([](const Node& node) { return node.kind == NodeKind::Reduce; })) return Pressure::Medium;
   for (std::size_t i = 0; i < segment.access.size(); ++i) {
     const Operand& operand = segment.program.operands()[i];
-    const bool loaded = operand.role != Role::Output && operand.shape != Shape::Scalar;
-    if (loaded && (operand.shape != Shape::Tile || segment.access[i] != Access::Staged)) return Pressure::Medium;
+    const bool loaded = operand.role != Role::Output && operand.shape == Shape::Tile;
+    if (loaded && segment.access[i] != Access::Staged) return Pressure::Medium;
   }
   return Pressure::Light;
 }
@@ -42,6 +47,13 @@ int most(const KernelSpec& spec, Measure measure) {
 }
 
 }  // namespace
+
+std::int64_t column_unit(const Program& program) {
+  std::int64_t granule = program.column_granule();
+  for (const Node& node : program.nodes())
+    if (node.kind == NodeKind::Reduce && node.axis == Axis::Row) granule = std::lcm(granule, node.period);
+  return granule;
+}
 
 std::vector<StagedOperand> staged_inputs(const SegmentSpec& segment) {
   std::vector<StagedOperand> staged;
@@ -64,6 +76,12 @@ std::vector<StagedOperand> staged_outputs(const SegmentSpec& segment) {
   return staged;
 }
 
+SegmentSpec unstaged(SegmentSpec segment) {
+  for (Access& access : segment.access)
+    if (access == Access::Staged) access = Access::Paired;
+  return segment;
+}
+
 int staged_input_units(const KernelSpec& spec) {
   return most(spec, [](const SegmentSpec& segment) { return units(staged_inputs(segment)); });
 }
@@ -80,10 +98,21 @@ int output_maps(const KernelSpec& spec) {
   return most(spec, [](const SegmentSpec& segment) { return static_cast<int>(staged_outputs(segment).size()); });
 }
 
+int kept_cols(const KernelSpec& spec) {
+  return most(spec, [](const SegmentSpec& segment) { return kept_vectors(segment).cols; });
+}
+
+int kept_rows(const KernelSpec& spec) {
+  return most(spec, [](const SegmentSpec& segment) { return kept_vectors(segment).rows; });
+}
+
 GemmShape shape_of(const KernelSpec& spec) {
   GemmShape shape{.a_k_major = spec.a_k_major, .b_k_major = spec.b_k_major, .pair = spec.pair, .k_parts = spec.k_parts};
   shape.staged_inputs = staged_input_units(spec);
   shape.staged_outputs = staged_output_units(spec);
+  shape.row_vectors = kept_rows(spec);
+  for (const SegmentSpec& segment : spec.segments)
+    shape.column_granule = std::lcm(shape.column_granule, column_unit(segment.program));
   for (const SegmentSpec& segment : spec.segments) shape.pressure = std::max(shape.pressure, pressure_of(segment));
   return shape;
 }
@@ -115,33 +144,52 @@ std::string identity_text(const KernelSpec& spec) {
   return text;
 }
 
+namespace {
+
+// Why the pairs and heads of a program cannot be found in a thread's registers.
+std::optional<std::string> columns_refusal(const Program& program) {
+  Pairing pairing;
+  std::int64_t head = 0;
+  const auto differs = [&](const Pairing& other) { return !other.is_none() && !pairing.is_none() && other != pairing; };
+  for (const Node& node : program.nodes()) {
+    if (differs(node.pairing))
+      return concat("program '", program.name(), "' pairs columns in two ways, and it emits one");
+    if (!node.pairing.is_none()) pairing = node.pairing;
+    if (node.kind == NodeKind::Split && program.node(node.args[0]).kind == NodeKind::Load)
+      return concat("program '", program.name(), "' splits a loaded tile, which it does not emit yet");
+    if (node.kind != NodeKind::SpanReduce) continue;
+    if ((head != 0 && head != node.period) || node.period % 8 != 0)
+      return concat("program '", program.name(), "' sums over heads of ", node.period,
+                    " columns, expected one multiple of 8");
+    head = node.period;
+  }
+  for (const Operand& operand : program.operands())
+    if (differs(operand.pairing))
+      return concat("program '", program.name(), "' pairs columns in two ways, and it emits one");
+  const std::int64_t unit = pairing.kind == Pairing::Kind::Halves ? 16 : 8;
+  if (pairing.head % 8 != 0 || pairing.width % unit != 0)
+    return concat("program '", program.name(), "' pairs columns as ", pairing_text(pairing),
+                  ", whose members lie in different threads, which it does not exchange yet");
+  return {};
+}
+
+}  // namespace
+
 std::optional<std::string> emit_refusal(const Program& program) {
   for (const Operand& operand : program.operands()) {
-    if (operand.partials)
-      return concat("operand '", operand.name, "' holds partials, which it does not make or finish yet");
-    if (!operand.pairing.is_none())
-      return concat("operand '", operand.name, "' has an entry for each pair of columns, which it does not read yet");
-    if (operand.role != Role::Input && operand.shape != Shape::Tile)
-      return concat("operand '", operand.name, "' is a ", name_of(operand.shape), ", and it stores only tiles yet");
+    if (operand.partials && operand.partials->axis == Axis::Col)
+      return concat("operand '", operand.name, "' holds partials of columns, which it does not make or finish yet");
+    if (operand.role != Role::Input && !operand.pairing.is_none())
+      return concat("operand '", operand.name,
+                    "' has an entry for each pair of columns, and it stores only whole columns yet");
+    if (operand.role != Role::Input && operand.shape != Shape::Tile && operand.shape != Shape::Col)
+      return concat("operand '", operand.name, "' is a ", name_of(operand.shape),
+                    ", and it stores only tiles and cols yet");
   }
-  for (const Node& node : program.nodes()) {
-    switch (node.kind) {
-      case NodeKind::Acc:
-      case NodeKind::Const:
-      case NodeKind::Load:
-      case NodeKind::Index:
-      case NodeKind::Map:
-      case NodeKind::Round:
-      case NodeKind::Store: break;
-      case NodeKind::Split:
-      case NodeKind::Join:
-      case NodeKind::SpanReduce:
-      case NodeKind::Reduce:
-      case NodeKind::SelectCol:
-        return concat("program '", program.name(), "' uses ", name_of(node), ", which it does not emit yet");
-    }
-  }
-  return {};
+  for (const Node& node : program.nodes())
+    if (node.kind == NodeKind::Reduce && node.axis == Axis::Col)
+      return concat("program '", program.name(), "' reduces columns, which it does not emit yet");
+  return columns_refusal(program);
 }
 
 }  // namespace coda::cuda

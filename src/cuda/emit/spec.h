@@ -45,6 +45,9 @@ struct StagedOperand {
 std::vector<StagedOperand> staged_inputs(const SegmentSpec& segment);
 std::vector<StagedOperand> staged_outputs(const SegmentSpec& segment);
 
+/// The same with every tile read and written by the threads, as where there is no product.
+SegmentSpec unstaged(SegmentSpec segment);
+
 /// Sub-tiles of 16-bit elements that the staged operands of the segment with most take: an fp32 one takes two.
 int staged_input_units(const KernelSpec& spec);
 int staged_output_units(const KernelSpec& spec);
@@ -52,6 +55,14 @@ int staged_output_units(const KernelSpec& spec);
 /// Maps a segment has of each kind: those of the segment with most.
 int input_maps(const KernelSpec& spec);
 int output_maps(const KernelSpec& spec);
+
+/// Columns a tile must hold whole multiples of: heads are whole, and a group of columns that is reduced lies in one
+/// tile.
+std::int64_t column_unit(const Program& program);
+
+/// Vectors a tile keeps, of the segment with most.
+int kept_cols(const KernelSpec& spec);
+int kept_rows(const KernelSpec& spec);
 
 /// The shape its schedule is chosen for, but for M, N and K.
 GemmShape shape_of(const KernelSpec& spec);

@@ -16,6 +16,8 @@ constexpr const char* kReserved =
     "a at acc0 acc1 loaded stored e c r rows cols coda row_of col_of global_row global_col load_row load_col "
     "load_tile load_scalar store_tile rounded pack unpack min max nan isnan u32 i32 i64 Matrix Arguments Single "
     "Paired F32 Bf16 F16 I32 I64 "
+    "partner0 partner1 reductions vectors kept col sums spans chunk load_entry load_pair_tile finish_row octet_of "
+    "is_selected store_entry store_unselected store_col Pairs Partial Reductions RowSum RowMax RowLogSumExp "
     "alignas and and_eq asm auto bitand bitor bool break case catch char class compl concept const const_cast "
     "consteval constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit "
     "export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq "

@@ -41,6 +41,8 @@ Program simplified(const Program& program) {
   return Program(std::move(data));
 }
 
+}  // namespace
+
 SegmentSpec specialise(const BoundSegment& segment) {
   std::vector<DType> dtypes;
   SegmentSpec spec;
@@ -51,8 +53,6 @@ SegmentSpec specialise(const BoundSegment& segment) {
   spec.program = with_operand_dtypes(simplified(segment.program), dtypes);
   return spec;
 }
-
-}  // namespace
 
 bool FactorMatrix::fits(bool k_major) const {
   if (lines == 0 || depth == 0) return true;

@@ -46,6 +46,9 @@ Access access_of(const Operand& operand, const TensorView& tensor);
 /// Why M, N or K is too large for a kernel, or nothing.
 std::optional<std::string> extent_refusal(const Problem& problem);
 
+/// A segment's program with the dtypes of its operands fixed, and how each travels.
+SegmentSpec specialise(const BoundSegment& segment);
+
 /// The kernel of a problem, but for its schedule: element type, majors that need the fewest copies, segments.
 KernelSpec specialise(const Problem& problem);
 

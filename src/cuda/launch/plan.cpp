@@ -7,7 +7,7 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "cuda/emit/kernel.h"
-#include "cuda/emit/program.h"
+#include "cuda/launch/arguments.h"
 #include "cuda/launch/gpu.h"
 #include "cuda/launch/layout.h"
 #include "cuda/launch/tensor_map.h"
@@ -242,17 +242,7 @@ class GemmPlan final : public Plan {
     };
     encode(staged_inputs(spec), layout_.inputs, input_maps(spec_));
     encode(staged_outputs(spec), layout_.outputs, output_maps(spec_));
-    std::size_t at = layout_.arguments[number];
-    put(params, at, static_cast<std::int32_t>(segment.rows));
-    put(params, at + 4, static_cast<std::int32_t>(segment.cols));
-    at += 8;
-    for (const int operand : matrix_operands(spec)) {
-      const TensorView& tensor = segment.operands[static_cast<std::size_t>(operand)];
-      put(params, at, tensor.data());
-      put(params, at + 8, tensor.stride(0));
-      put(params, at + 16, tensor.stride(1));
-      at += kMatrixBytes;
-    }
+    fill_arguments(params + layout_.arguments[number], spec, segment);
   }
 
   void encode_operand(const Problem& problem, const SegmentSpec& spec, const BoundSegment& segment, int operand,

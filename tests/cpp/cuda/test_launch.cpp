@@ -22,7 +22,7 @@ TEST_F(Launch, IsOneKernelOnTheCallersStream) {
   EXPECT_EQ(launch.grid, 8u * 4u);
   EXPECT_EQ(launch.block, 384u);
   EXPECT_EQ(launch.cluster, 1u);
-  EXPECT_EQ(launch.shared_bytes, static_cast<unsigned>(shared_bytes(kPlain, {})));
+  EXPECT_EQ(launch.shared_bytes, static_cast<unsigned>(shared_bytes(kPlain, {.row_vectors = 1})));
   EXPECT_EQ(launch.context, fake_context(0));
   EXPECT_EQ(launch.kernel->context, fake_context(0));
   EXPECT_NE(launch.kernel->text.find("// bias_gelu_128x128"), std::string::npos);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <set>
 
@@ -35,6 +36,9 @@ Program storing(const std::string& name, DType dtype, bool accumulate) {
   return b.build();
 }
 
+// CODA_STATIC_ALL: every candidate of every program, some 900 kernels more, which takes a quarter of an hour.
+bool every_candidate() { return std::getenv("CODA_STATIC_ALL") != nullptr; }
+
 // One kernel to compile: what a failure calls it, and its text.
 struct Kernel {
   std::string what;
@@ -43,7 +47,7 @@ struct Kernel {
 
 class Kernels {
  public:
-  // Every candidate of a problem.
+  // Candidates of a problem: all, or `at_most` spread over the list from the likeliest to the last.
   void add(const std::string& what, const Problem& problem, std::size_t at_most = 100) {
     const auto refusal = cuda::kernel_refusal(problem);
     ASSERT_FALSE(refusal) << what << ": " << *refusal;
@@ -51,8 +55,10 @@ class Kernels {
     const GemmShape shape = cuda::gemm_shape(problem, cuda::specialise(problem));
     const auto list = candidates(shape, arch, kMultiprocessors);
     ASSERT_FALSE(list.empty()) << what;
-    for (std::size_t i = 0; i < std::min(list.size(), at_most); ++i) {
-      const cuda::KernelSpec spec = cuda::scheduled(problem, &list[i].schedule, arch, kMultiprocessors, "");
+    const std::size_t count = every_candidate() ? list.size() : std::min(list.size(), at_most);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Schedule& schedule = list[count == 1 ? 0 : i * (list.size() - 1) / (count - 1)].schedule;
+      const cuda::KernelSpec spec = cuda::scheduled(problem, &schedule, arch, kMultiprocessors, "");
       const std::string text = cuda::emit_kernel(spec);
       if (texts_.insert(text).second)
         kernels_.push_back(
@@ -121,11 +127,19 @@ TEST_F(Static, EveryCandidateOfEveryEpilogueOfThisBackend) {
   expect_clean(kernels.all());
 }
 
-// The likeliest schedules of every library program that this backend can emit.
+std::int64_t whole_heads(const Program& program, std::int64_t cols) {
+  return (cols + program.column_granule() - 1) / program.column_granule() * program.column_granule();
+}
+
+// Every program of the library, at the schedules of large and of few tiles.
 TEST_F(Static, TheLibrary) {
   Kernels kernels;
-  for (const auto& [name, program] : epilogues::library())
-    if (!cuda::emit_refusal(program)) kernels.add(name, product(kLarge, "TN", DType::BF16, program), 3);
+  for (const auto& [name, program] : epilogues::library()) {
+    if (program.accumulators() == 0) continue;
+    for (const Extents& extents : {kLarge, kSmall})
+      kernels.add(name, product({extents.m, whole_heads(program, extents.n), extents.k}, "TN", DType::BF16, program),
+                  2);
+  }
   expect_clean(kernels.all());
 }
 

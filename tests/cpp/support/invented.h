@@ -1,6 +1,7 @@
 // Problems on a GPU that is not there: tensors with invented, aligned addresses, for looking at kernels.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -22,13 +23,24 @@ inline TensorView invented_matrix(std::int64_t rows, std::int64_t cols, DType dt
   return transposed ? invented({cols, rows}, dtype).transposed() : invented({rows, cols}, dtype);
 }
 
+/// True for an operand that holds the column numbers of a SelectCol.
+inline bool selects(const Program& program, const Operand& operand) {
+  return std::ranges::any_of(program.nodes(), [&](const Node& node) {
+    if (node.kind != NodeKind::SelectCol) return false;
+    const Node& index = program.node(node.args[1]);
+    return index.kind == NodeKind::Load && program.operand(index.index).name == operand.name;
+  });
+}
+
 /// Tensors for every operand of a program: tiles and rows of `dtype` where it declares none, other vectors of f32.
 inline Operands invented_operands(const Program& program, std::int64_t rows, std::int64_t cols, DType dtype) {
   Operands operands;
   for (const Operand& operand : program.operands()) {
     const bool wide = operand.shape == Shape::Col || operand.shape == Shape::Scalar || operand.partials;
-    const std::vector<std::int64_t> shape = operand_shape(operand, rows, cols);
-    TensorView tensor = invented({1}, operand.dtype.value_or(wide ? DType::F32 : dtype));
+    std::vector<std::int64_t> shape = operand_shape(operand, rows, cols);
+    std::ranges::replace(shape, std::int64_t{-1}, std::int64_t{9});  // partials of an open number
+    const DType open = selects(program, operand) ? DType::I64 : wide ? DType::F32 : dtype;
+    TensorView tensor = invented({1}, operand.dtype.value_or(open));
     operands.push_back({operand.name, TensorView(tensor.data(), tensor.dtype(), shape, tensor.device())});
   }
   return operands;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "math.cuh"
+#include "pairs.cuh"
+#include "reduce.cuh"
 #include "sm90/mainloop.cuh"
 #include "tile.cuh"
 
@@ -34,6 +36,128 @@ struct Staging {
   __device__ __forceinline__ void sync() const { bar_sync(4 + consumer, 128); }
   __device__ __forceinline__ u32 output() const { return outputs + output_slot * C::kOutputUnits * L::kSubBytes; }
 };
+
+// What a program keeps for a tile: its Cols in registers, its Rows in shared memory.
+template <class C>
+struct TileVectors {
+  float cols[kRowBlocks<C>][kAtLeastOne<C::kCols>][2];
+  u32 rows;
+
+  __device__ TileVectors(u32 base, u32 consumer)
+      : rows(base + Layout<C>::kRowVectors + consumer * C::kRows * Layout<C>::kRowVectorBytes) {}
+};
+
+// Sums over whole heads of a thread's two rows.
+template <class C, class Program>
+using HeadSums = float[Program::kSpans > 0 ? C::kOutputTileN / Program::kSpanHead : 1][kAtLeastOne<Program::kSpans>][2];
+
+// The same for one chunk, with the sums over whole heads.
+template <class C, class Program>
+struct ChunkVectors {
+  const float (&cols)[kAtLeastOne<C::kCols>][2];
+  const HeadSums<C, Program>& spans;
+  u32 rows;  // of the thread's first column
+
+  template <int Index>
+  __device__ __forceinline__ u32 address(int c) const {
+    return rows + Index * Layout<C>::kRowVectorBytes + c / 2 * 32 + c % 2 * 4;
+  }
+
+  // The entries of the thread's four columns.
+  template <int Index>
+  __device__ __forceinline__ void row(float (&values)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; c += 2) shared_load(address<Index>(c), values[c], values[c + 1]);
+  }
+
+  // Those of their partners, and those of the pairs they are in, which are kept at a pair's first column.
+  template <int Index, class Pairs>
+  __device__ __forceinline__ void partner_row(const Position& at, float (&values)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) values[c] = shared_load_one(address<Index>(c) + Pairs::to_partner(at, c) * 4);
+  }
+  template <int Index, class Pairs>
+  __device__ __forceinline__ void pair_row(const Position& at, float (&values)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) values[c] = shared_load_one(address<Index>(c) + Pairs::to_first(at, c) * 4);
+  }
+
+  template <int Index>
+  __device__ __forceinline__ float span(const Position& at, int e) const {
+    return spans[octet_of(at, col_of(e)) / Program::kSpanHead][Index][row_of(e)];
+  }
+};
+
+// Element e's partner among the accumulators of a row block, at `own`; itself where there is none.
+template <class Pairs>
+__device__ __forceinline__ int partner_of(int own, i32 in_tile, int e) {
+  if constexpr (Pairs::kAny) {
+    return own + Pairs::accumulators(in_tile + e / 4 * 8, e);
+  } else {
+    return own;
+  }
+}
+
+// The sums over whole heads of one row block: they come before anything that uses them.
+template <class C, class Program>
+__device__ __forceinline__ void sum_spans(const typename Program::Arguments& arguments, const Position& first,
+                                          const float (&acc)[C::kTileN / 2], const TileVectors<C>& vectors, int block,
+                                          HeadSums<C, Program>& spans) {
+  constexpr int kHeads = C::kOutputTileN / Program::kSpanHead;
+#pragma unroll
+  for (int head = 0; head < kHeads; ++head)
+#pragma unroll
+    for (int i = 0; i < Program::kSpans; ++i) spans[head][i][0] = spans[head][i][1] = 0.f;
+  const u32 in_quad = lane_id() % 4 * 2;
+#pragma unroll
+  for (int chunk = 0; chunk < C::kOutputTileN / 16; ++chunk) {
+    float acc0[8], acc1[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      acc0[e] = acc[chunk * 8 + e];
+      acc1[e] = C::kPair ? acc[C::kTileN / 4 + chunk * 8 + e] : 0;
+    }
+    Position at = first;
+    at.col += chunk * 16;
+    at.chunk_col += chunk * 16;
+    at.in_tile = chunk * 16;
+    const ChunkVectors<C, Program> here{vectors.cols[block], spans, vectors.rows + (chunk * 16 + in_quad) * 4};
+    Program::spans(arguments, at, here, acc0, acc1, spans);
+  }
+#pragma unroll
+  for (int head = 0; head < kHeads; ++head)
+#pragma unroll
+    for (int i = 0; i < Program::kSpans; ++i)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        spans[head][i][r] += __shfl_xor_sync(0xffffffffu, spans[head][i][r], 1);
+        spans[head][i][r] += __shfl_xor_sync(0xffffffffu, spans[head][i][r], 2);
+      }
+}
+
+// Computes a tile's vectors. It stands before the product, which hides the way of what is loaded.
+template <class C, class Program>
+__device__ __forceinline__ void begin_tile(const typename Program::Arguments& arguments, const Tile& tile,
+                                           const Staging<C>& staging, TileVectors<C>& vectors) {
+  const u32 thread = threadIdx.x % 128;
+  if constexpr (Program::kCols > 0) {
+    const i32 row = tile.row + consumer_row<C>(staging.consumer) + static_cast<i32>(thread / 32 * 16 + thread % 32 / 4);
+#pragma unroll
+    for (int block = 0; block < kRowBlocks<C>; ++block)
+      Program::cols(arguments, Position{row + block * 64, tile.col, arguments.rows, arguments.cols, tile.col, 0},
+                    vectors.cols[block]);
+  }
+  if constexpr (Program::kRows > 0) {
+    staging.sync();  // until all have read the last tile's
+    for (i32 col = static_cast<i32>(thread); col < C::kOutputTileN; col += 128) {
+      float kept[Program::kRows];
+      Program::rows(arguments, tile.col + col, kept);
+#pragma unroll
+      for (int i = 0; i < Program::kRows; ++i)
+        shared_store(vectors.rows + i * Layout<C>::kRowVectorBytes + col * 4, kept[i]);
+    }
+  }
+}
 
 // Where a thread reads and writes matrices of 16-bit elements in a staged sub-tile.
 struct MatrixLane {
@@ -123,7 +247,7 @@ __device__ __forceinline__ void send_output(const TensorMap* map, u32 from, i32 
 template <class C, class Program>
 __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const typename Program::Arguments& arguments,
                                              const Tile& tile, const float (&acc)[kRowBlocks<C>][C::kTileN / 2],
-                                             Staging<C>& staging) {
+                                             Staging<C>& staging, const TileVectors<C>& vectors) {
   using L = Layout<C>;
   using Inputs = typename Program::StagedInputs;
   using Outputs = typename Program::StagedOutputs;
@@ -131,8 +255,21 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
   const bool leader = warp == 0 && lane == 0;
   const MatrixLane matrix_lane(warp, lane);
   const i32 first_row = tile.row + consumer_row<C>(staging.consumer);
+  if constexpr (Program::kRows > 0) staging.sync();  // until all have written them
 #pragma unroll
   for (int block = 0; block < kRowBlocks<C>; ++block) {
+    typename Program::Reductions reductions;
+    HeadSums<C, Program> spans;
+    if constexpr (Program::kSpans > 0) {
+      const i32 in_quad = static_cast<i32>(lane % 4 * 2);
+      const Position first{first_row + block * 64 + static_cast<i32>(warp * 16 + lane / 4),
+                           tile.col + in_quad,
+                           arguments.rows,
+                           arguments.cols,
+                           tile.col,
+                           0};
+      sum_spans<C, Program>(arguments, first, acc[block], vectors, block, spans);
+    }
 #pragma unroll
     for (int sub = 0; sub < C::kOutputTileN / C::kSub; ++sub) {
       const i32 row = first_row + block * 64, col = tile.col + sub * C::kSub;
@@ -147,16 +284,26 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
       for (int chunk = 0; chunk < C::kSub / 16; ++chunk) {
         constexpr int kSecond = C::kTileN / 4;  // where a pair's second accumulator begins
         const int from = (sub * C::kSub + chunk * 16) / 2;
-        float acc0[8], acc1[8], in[kAtLeastOne<Inputs::kCount>][8], out[kAtLeastOne<Outputs::kCount>][8];
+        float acc0[8], acc1[8], partner0[8], partner1[8], in[kAtLeastOne<Inputs::kCount>][8],
+            out[kAtLeastOne<Outputs::kCount>][8];
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
           acc0[e] = acc[block][from + e];
           acc1[e] = C::kPair ? acc[block][kSecond + from + e] : 0;
+          const int partner = partner_of<typename Program::Pairs>(from + e, sub * C::kSub + chunk * 16, e);
+          partner0[e] = acc[block][partner];
+          partner1[e] = C::kPair ? acc[block][kSecond + partner] : 0;
         }
         inputs.unpack(chunk, in);
+        const i32 in_tile = sub * C::kSub + chunk * 16, in_quad = static_cast<i32>(lane % 4 * 2);
         const Position at{row + static_cast<i32>(warp * 16 + lane / 4),
-                          col + chunk * 16 + static_cast<i32>(lane % 4 * 2), arguments.rows, arguments.cols};
-        Program::chunk(arguments, at, acc0, acc1, in, out);
+                          tile.col + in_tile + in_quad,
+                          arguments.rows,
+                          arguments.cols,
+                          tile.col + in_tile,
+                          in_tile};
+        const ChunkVectors<C, Program> here{vectors.cols[block], spans, vectors.rows + (in_tile + in_quad) * 4};
+        Program::chunk(arguments, at, here, acc0, acc1, partner0, partner1, in, out, reductions);
         for_each_constant<Outputs::kCount>([&](auto output) {
           using At = ElementAt<decltype(output)::value, Outputs>;
           stage_output<C, typename At::Type>(to + At::kUnit * L::kSubBytes, chunk, out[output.value], matrix_lane);

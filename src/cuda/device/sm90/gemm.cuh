@@ -14,6 +14,7 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
   float acc[kRowBlocks<C>][C::kTileN / 2];
   Ring<C::kStages> ring(0);
   Staging<C> staging(base, consumer);
+  TileVectors<C> vectors(base, consumer);
   Raster<C> raster(p);
   Tile tile;
   for (u32 turn = 0; raster.take(tile); ++turn) {
@@ -27,8 +28,13 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
         ring.advance(k_blocks);
         continue;
       }
-      if (turn > 0) bar_sync(turn_barrier(consumer), 256);
     }
+    if (owns<C>(consumer, turn, raster.rank))
+      C::visit(p, tile.segment, [&](auto program, const auto& arguments) {
+        begin_tile<C, decltype(program)>(arguments, tile, staging, vectors);
+      });
+    if constexpr (C::kPingPong)
+      if (turn > 0) bar_sync(turn_barrier(consumer), 256);
     multiply<C>(acc, base, consumer, warp, k_blocks, ring);
     if constexpr (C::kPingPong)
       if (raster.next < raster.count) bar_arrive(turn_barrier(1 - consumer), 256);
@@ -37,7 +43,7 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
       if (consumer != raster.rank) continue;
     }
     C::visit(p, tile.segment, [&](auto program, const auto& arguments) {
-      run_epilogue<C, decltype(program)>(p, arguments, tile, acc, staging);
+      run_epilogue<C, decltype(program)>(p, arguments, tile, acc, staging, vectors);
     });
   }
   if (warp == 0 && lane_id() == 0) tma_store_wait_all();

@@ -33,7 +33,10 @@ struct Layout {
   static constexpr int kA = 0;
   static constexpr int kB = C::kStages * kABytes;
   static constexpr int kStaging = C::kStages * kStageBytes;
-  static constexpr int kBarriers = kStaging + kConsumers * kConsumerStaging;
+  // Rows of a program, fp32, for the columns of a consumer's tile.
+  static constexpr int kRowVectorBytes = C::kOutputTileN * 4;
+  static constexpr int kRowVectors = kStaging + kConsumers * kConsumerStaging;
+  static constexpr int kBarriers = kRowVectors + kConsumers * C::kRows * kRowVectorBytes;
   // full and empty of each operand stage, full and empty of each input slot, and split-K's two
   static constexpr int kSumBarriers = kBarriers + 8 * (2 * C::kStages + 2 * kConsumers * C::kInputBuffers);
   static constexpr int kBarrierCount = 2 * C::kStages + 2 * kConsumers * C::kInputBuffers + (C::kSplitK > 1 ? 2 : 0);

@@ -1,0 +1,110 @@
+// lse_128x128: bf16, A K-major, B K-major
+// 128x128 cooperative, 4 stages, cluster 2x1, raster 8, sub 64, buffers 2+2
+#define CODA_ELEMENT "bf16"
+#include "sm90/gemm.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<>;
+  using StagedOutputs = Elements<Bf16>;  // logits
+  using Pairs = NoPairs;
+  static constexpr int kCols = 1, kRows = 0;
+  static constexpr int kSpans = 0, kSpanHead = 64;
+
+  struct Arguments {
+    i32 rows, cols;
+    Matrix lse;
+    Matrix targets;
+    Matrix target;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+    Partial<RowLogSumExp> lse;
+  };
+
+  template <class Cols>
+  __device__ __forceinline__ static void cols(const Arguments& a, const Position& at, Cols& kept) {
+    float targets_at[2];
+    load_col<I64>(a.targets, at, targets_at);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float targets = targets_at[r];
+      kept[0][r] = targets;
+    }
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    const float (&targets)[2] = vectors.cols[0];
+    float lse_values[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      stored[0][e] = acc0[e];
+      lse_values[e] = acc0[e];
+      if (is_selected(at, e, targets[row_of(e)])) store_entry<F32>(a.target, at, e, acc0[e]);
+    }
+    reductions.lse.add(at, lse_values);
+    if (at.ends(64)) reductions.lse.store(a.lse, at, 64);
+    store_unselected<F32>(a.target, at, targets, -100.f);
+  }
+};
+
+struct KernelParams {
+  TensorMap a[1];
+  TensorMap b[1];
+  TensorMap outputs[1];
+  TensorMap inputs[1];
+  Epilogue::Arguments arguments[1];
+  i32 k_blocks[1];
+  i32 segment_tiles[1];
+  i32 cluster_rows, cluster_cols, raster_group;
+};
+static_assert(sizeof(KernelParams) == 640, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kTileM = 128;
+  static constexpr int kTileN = 128;
+  static constexpr int kOutputTileN = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kClusterM = 2;
+  static constexpr int kClusterN = 1;
+  static constexpr int kSplitK = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kAMajorK = true;
+  static constexpr bool kBMajorK = true;
+  static constexpr bool kPair = false;
+  static constexpr int kKParts = 1;
+  static constexpr int kSegments = 1;
+  static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 1;
+  static constexpr int kRows = 0;
+  static constexpr int kSub = 64;
+  static constexpr int kInputMaps = 0;
+  static constexpr int kInputBuffers = 0;
+  static constexpr int kOutputMaps = 1;
+  static constexpr int kOutputUnits = 1;
+  static constexpr int kOutputBuffers = 2;
+
+  // Calls body with the epilogue of a segment and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, p.arguments[0]);
+  }
+
+  __device__ __forceinline__ static constexpr int staged_inputs(i32 segment) {
+    return 0;
+  }
+};
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_gemm<coda::Config>(p);
+}

@@ -1,0 +1,156 @@
+// qk_norm_rope_128x80: bf16, A K-major, B K-major
+// 128x80 cooperative, 4 stages, cluster 2x1, raster 8, sub 16, buffers 2+2
+#define CODA_ELEMENT "bf16"
+#include "sm90/gemm.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<>;
+  using StagedOutputs = Elements<Bf16, Bf16>;  // z out
+  using Pairs = Halves<80, 32>;
+  static constexpr int kCols = 1, kRows = 2;
+  static constexpr int kSpans = 1, kSpanHead = 80;
+
+  struct Arguments {
+    i32 rows, cols;
+    Matrix gamma;
+    Matrix positions;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+  };
+
+  template <class Cols>
+  __device__ __forceinline__ static void cols(const Arguments& a, const Position& at, Cols& kept) {
+    float position_at[2];
+    load_col<F32>(a.positions, at, position_at);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float position = position_at[r];
+      kept[0][r] = position;
+    }
+  }
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float gamma = load_entry<Bf16>(a.gamma, col % 80, col < a.cols);
+    const float pair = static_cast<float>(Pairs::pair_of(col) % 16);
+    const float v16 = pair * -0.830482f;
+    const float frequency = exp2f(v16);
+    kept[0] = gamma;
+    kept[1] = frequency;
+  }
+
+  template <class Vectors, class Spans>
+  __device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8], Spans& sums) {
+    float gamma[4];
+    vectors.template row<0>(gamma);
+    const float (&position)[2] = vectors.cols[0];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float v2 = square(acc0[e]);
+      sums[octet_of(at, col_of(e)) / kSpanHead][0][row_of(e)] += v2;
+    }
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    float gamma[4];
+    vectors.template row<0>(gamma);
+    float gamma_partner[4];
+    vectors.template partner_row<0, Pairs>(at, gamma_partner);
+    float frequency[4];
+    vectors.template pair_row<1, Pairs>(at, frequency);
+    const float (&position)[2] = vectors.cols[0];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float v2 = square(acc0[e]);
+      const float v3 = vectors.template span<0>(at, e);
+      const float head_mean_sq = v3 / 80.f;
+      const float head_mean_sq_partner = v3 / 80.f;
+      const float v7 = head_mean_sq + 1e-06f;
+      const float v7_partner = head_mean_sq_partner + 1e-06f;
+      const float head_rstd = rsqrtf(v7);
+      const float head_rstd_partner = rsqrtf(v7_partner);
+      const float normed = acc0[e] * head_rstd;
+      const float normed_partner = partner0[e] * head_rstd_partner;
+      const float v11 = normed * gamma[col_of(e)];
+      const float v11_partner = normed_partner * gamma_partner[col_of(e)];
+      const float first = Pairs::is_first(at, col_of(e)) ? v11 : v11_partner;
+      const float angle = position[row_of(e)] * frequency[col_of(e)];
+      const float cos = cos_of(angle);
+      const float v20 = first * cos;
+      const float second = Pairs::is_first(at, col_of(e)) ? v11_partner : v11;
+      const float sin = sin_of(angle);
+      const float v23 = second * sin;
+      const float turned_first = v20 - v23;
+      const float v25 = second * cos;
+      const float v26 = first * sin;
+      const float turned_second = v25 + v26;
+      const float out = Pairs::is_rest(at, col_of(e)) ? v11 : Pairs::is_first(at, col_of(e)) ? turned_first : turned_second;
+      stored[0][e] = acc0[e];
+      stored[1][e] = out;
+    }
+  }
+};
+
+struct KernelParams {
+  TensorMap a[1];
+  TensorMap b[1];
+  TensorMap outputs[2];
+  TensorMap inputs[1];
+  Epilogue::Arguments arguments[1];
+  i32 k_blocks[1];
+  i32 segment_tiles[1];
+  i32 cluster_rows, cluster_cols, raster_group;
+};
+static_assert(sizeof(KernelParams) == 768, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kTileM = 128;
+  static constexpr int kTileN = 80;
+  static constexpr int kOutputTileN = 80;
+  static constexpr int kStages = 4;
+  static constexpr int kClusterM = 2;
+  static constexpr int kClusterN = 1;
+  static constexpr int kSplitK = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kAMajorK = true;
+  static constexpr bool kBMajorK = true;
+  static constexpr bool kPair = false;
+  static constexpr int kKParts = 1;
+  static constexpr int kSegments = 1;
+  static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 1;
+  static constexpr int kRows = 2;
+  static constexpr int kSub = 16;
+  static constexpr int kInputMaps = 0;
+  static constexpr int kInputBuffers = 0;
+  static constexpr int kOutputMaps = 2;
+  static constexpr int kOutputUnits = 2;
+  static constexpr int kOutputBuffers = 2;
+
+  // Calls body with the epilogue of a segment and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, p.arguments[0]);
+  }
+
+  __device__ __forceinline__ static constexpr int staged_inputs(i32 segment) {
+    return 0;
+  }
+};
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_gemm<coda::Config>(p);
+}

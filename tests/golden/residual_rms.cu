@@ -1,0 +1,108 @@
+// residual_rms_128x128: bf16, A K-major, B K-major
+// 128x128 cooperative, 4 stages, cluster 2x1, raster 8, sub 64, buffers 2+2
+#define CODA_ELEMENT "bf16"
+#include "sm90/gemm.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<Bf16>;  // residual
+  using StagedOutputs = Elements<Bf16, Bf16>;  // x h
+  using Pairs = NoPairs;
+  static constexpr int kCols = 0, kRows = 1;
+  static constexpr int kSpans = 0, kSpanHead = 64;
+
+  struct Arguments {
+    i32 rows, cols;
+    Matrix gamma;
+    Matrix sum_sq;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+    Partial<RowSum> sum_sq;
+  };
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float gamma = load_entry<Bf16>(a.gamma, col, col < a.cols);
+    kept[0] = gamma;
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    float gamma[4];
+    vectors.template row<0>(gamma);
+    float sum_sq_values[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float residual = loaded[0][e];
+      const float x = acc0[e] + residual;
+      const float h = x * gamma[col_of(e)];
+      const float x_sq = square(x);
+      stored[0][e] = x;
+      stored[1][e] = h;
+      sum_sq_values[e] = x_sq;
+    }
+    reductions.sum_sq.add(at, sum_sq_values);
+    if (at.ends(64)) reductions.sum_sq.store(a.sum_sq, at, 64);
+  }
+};
+
+struct KernelParams {
+  TensorMap a[1];
+  TensorMap b[1];
+  TensorMap outputs[2];
+  TensorMap inputs[1];
+  Epilogue::Arguments arguments[1];
+  i32 k_blocks[1];
+  i32 segment_tiles[1];
+  i32 cluster_rows, cluster_cols, raster_group;
+};
+static_assert(sizeof(KernelParams) == 768, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kTileM = 128;
+  static constexpr int kTileN = 128;
+  static constexpr int kOutputTileN = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kClusterM = 2;
+  static constexpr int kClusterN = 1;
+  static constexpr int kSplitK = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kAMajorK = true;
+  static constexpr bool kBMajorK = true;
+  static constexpr bool kPair = false;
+  static constexpr int kKParts = 1;
+  static constexpr int kSegments = 1;
+  static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 0;
+  static constexpr int kRows = 1;
+  static constexpr int kSub = 64;
+  static constexpr int kInputMaps = 1;
+  static constexpr int kInputBuffers = 2;
+  static constexpr int kOutputMaps = 2;
+  static constexpr int kOutputUnits = 2;
+  static constexpr int kOutputBuffers = 2;
+
+  // Calls body with the epilogue of a segment and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, p.arguments[0]);
+  }
+
+  __device__ __forceinline__ static constexpr int staged_inputs(i32 segment) {
+    return 1;
+  }
+};
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_gemm<coda::Config>(p);
+}

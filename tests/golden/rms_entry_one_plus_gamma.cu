@@ -1,0 +1,66 @@
+// rms_entry, elementwise
+#include "elementwise.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<>;
+  using StagedOutputs = Elements<>;
+  using Pairs = NoPairs;
+  static constexpr int kCols = 0, kRows = 1;
+  static constexpr int kSpans = 0, kSpanHead = 64;
+
+  struct Arguments {
+    i32 rows, cols;
+    Matrix x;
+    Matrix gamma;
+    Matrix h;
+    Matrix sum_sq;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+    Partial<RowSum> sum_sq;
+  };
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float gamma = load_entry<Bf16>(a.gamma, col, col < a.cols);
+    const float v3 = 1.f + gamma;
+    kept[0] = v3;
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    float v3[4];
+    vectors.template row<0>(v3);
+    float x_at[8];
+    load_tile<Bf16, Paired, 0>(a.x, at, x_at);
+    float h_values[8];
+    float sum_sq_values[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float x = x_at[e];
+      const float h = x * v3[col_of(e)];
+      const float x_sq = square(x);
+      h_values[e] = h;
+      sum_sq_values[e] = x_sq;
+    }
+    store_tile<Bf16, Paired>(a.h, at, h_values);
+    reductions.sum_sq.add(at, sum_sq_values);
+    if (at.ends(64)) reductions.sum_sq.store(a.sum_sq, at, 64);
+  }
+};
+
+using KernelParams = Epilogue::Arguments;
+static_assert(sizeof(KernelParams) == 104, "the host lays it out alike");
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_elementwise<coda::Epilogue, 64>(p);
+}

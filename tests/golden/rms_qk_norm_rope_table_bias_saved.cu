@@ -1,0 +1,174 @@
+// rms_qk_norm_rope_128x128: bf16, A K-major, B K-major
+// 128x128 cooperative, 4 stages, cluster 2x1, raster 8, sub 64, buffers 2+2
+#define CODA_ELEMENT "bf16"
+#include "sm90/gemm.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<>;
+  using StagedOutputs = Elements<Bf16, Bf16>;  // z out
+  using Pairs = Halves<64, 64>;
+  static constexpr int kCols = 1, kRows = 2;
+  static constexpr int kSpans = 1, kSpanHead = 64;
+
+  struct Arguments {
+    i32 rows, cols;
+    i32 sum_sq_count;
+    Matrix sum_sq;
+    Matrix bias;
+    Matrix gamma;
+    Matrix cos;
+    Matrix sin;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+  };
+
+  template <class Cols>
+  __device__ __forceinline__ static void cols(const Arguments& a, const Position& at, Cols& kept) {
+    float sum_sq_at[2];
+    finish_row<RowSum>(a.sum_sq, a.sum_sq_count, at, sum_sq_at);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float sum_sq = sum_sq_at[r];
+      const float mean_sq = sum_sq / 576.f;
+      const float v5 = mean_sq + 1e-05f;
+      const float rstd = rsqrtf(v5);
+      kept[0][r] = rstd;
+    }
+  }
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float bias = load_entry<Bf16>(a.bias, col, col < a.cols);
+    const float gamma = load_entry<Bf16>(a.gamma, col % 64, col < a.cols);
+    kept[0] = bias;
+    kept[1] = gamma;
+  }
+
+  template <class Vectors, class Spans>
+  __device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8], Spans& sums) {
+    float bias[4];
+    vectors.template row<0>(bias);
+    float gamma[4];
+    vectors.template row<1>(gamma);
+    const float (&rstd)[2] = vectors.cols[0];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float v7 = acc0[e] * rstd[row_of(e)];
+      const float z = v7 + bias[col_of(e)];
+      const float v11 = square(z);
+      sums[octet_of(at, col_of(e)) / kSpanHead][0][row_of(e)] += v11;
+    }
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    float bias[4];
+    vectors.template row<0>(bias);
+    float bias_partner[4];
+    vectors.template partner_row<0, Pairs>(at, bias_partner);
+    float gamma[4];
+    vectors.template row<1>(gamma);
+    float gamma_partner[4];
+    vectors.template partner_row<1, Pairs>(at, gamma_partner);
+    const float (&rstd)[2] = vectors.cols[0];
+    float cos_at[8];
+    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, cos_at);
+    float sin_at[8];
+    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, sin_at);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float v7 = acc0[e] * rstd[row_of(e)];
+      const float v7_partner = partner0[e] * rstd[row_of(e)];
+      const float z = v7 + bias[col_of(e)];
+      const float z_partner = v7_partner + bias_partner[col_of(e)];
+      const float v11 = square(z);
+      const float v12 = vectors.template span<0>(at, e);
+      const float head_mean_sq = v12 * 0.015625f;
+      const float head_mean_sq_partner = v12 * 0.015625f;
+      const float v16 = head_mean_sq + 1e-06f;
+      const float v16_partner = head_mean_sq_partner + 1e-06f;
+      const float head_rstd = rsqrtf(v16);
+      const float head_rstd_partner = rsqrtf(v16_partner);
+      const float normed = z * head_rstd;
+      const float normed_partner = z_partner * head_rstd_partner;
+      const float v20 = normed * gamma[col_of(e)];
+      const float v20_partner = normed_partner * gamma_partner[col_of(e)];
+      const float first = Pairs::is_first(at, col_of(e)) ? v20 : v20_partner;
+      const float cos = cos_at[e];
+      const float v23 = first * cos;
+      const float second = Pairs::is_first(at, col_of(e)) ? v20_partner : v20;
+      const float sin = sin_at[e];
+      const float v26 = second * sin;
+      const float turned_first = v23 - v26;
+      const float v28 = second * cos;
+      const float v29 = first * sin;
+      const float turned_second = v28 + v29;
+      const float out = Pairs::is_first(at, col_of(e)) ? turned_first : turned_second;
+      stored[0][e] = z;
+      stored[1][e] = out;
+    }
+  }
+};
+
+struct KernelParams {
+  TensorMap a[1];
+  TensorMap b[1];
+  TensorMap outputs[2];
+  TensorMap inputs[1];
+  Epilogue::Arguments arguments[1];
+  i32 k_blocks[1];
+  i32 segment_tiles[1];
+  i32 cluster_rows, cluster_cols, raster_group;
+};
+static_assert(sizeof(KernelParams) == 832, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kTileM = 128;
+  static constexpr int kTileN = 128;
+  static constexpr int kOutputTileN = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kClusterM = 2;
+  static constexpr int kClusterN = 1;
+  static constexpr int kSplitK = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kAMajorK = true;
+  static constexpr bool kBMajorK = true;
+  static constexpr bool kPair = false;
+  static constexpr int kKParts = 1;
+  static constexpr int kSegments = 1;
+  static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 1;
+  static constexpr int kRows = 2;
+  static constexpr int kSub = 64;
+  static constexpr int kInputMaps = 0;
+  static constexpr int kInputBuffers = 0;
+  static constexpr int kOutputMaps = 2;
+  static constexpr int kOutputUnits = 2;
+  static constexpr int kOutputBuffers = 2;
+
+  // Calls body with the epilogue of a segment and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, p.arguments[0]);
+  }
+
+  __device__ __forceinline__ static constexpr int staged_inputs(i32 segment) {
+    return 0;
+  }
+};
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_gemm<coda::Config>(p);
+}

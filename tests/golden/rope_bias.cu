@@ -1,0 +1,132 @@
+// rope_128x128: bf16, A K-major, B K-major
+// 128x128 cooperative, 4 stages, cluster 2x1, raster 8, sub 64, buffers 2+2
+#define CODA_ELEMENT "bf16"
+#include "sm90/gemm.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<>;
+  using StagedOutputs = Elements<Bf16>;  // out
+  using Pairs = Halves<64, 64>;
+  static constexpr int kCols = 1, kRows = 2;
+  static constexpr int kSpans = 0, kSpanHead = 64;
+
+  struct Arguments {
+    i32 rows, cols;
+    Matrix bias;
+    Matrix positions;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns.
+  struct Reductions {
+  };
+
+  template <class Cols>
+  __device__ __forceinline__ static void cols(const Arguments& a, const Position& at, Cols& kept) {
+    float position_at[2];
+    load_col<F32>(a.positions, at, position_at);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float position = position_at[r];
+      kept[0][r] = position;
+    }
+  }
+
+  template <class Rows>
+  __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
+    const float bias = load_entry<Bf16>(a.bias, col, col < a.cols);
+    const float pair = static_cast<float>(Pairs::pair_of(col) % 32);
+    const float v7 = pair * -0.415241f;
+    const float frequency = exp2f(v7);
+    kept[0] = bias;
+    kept[1] = frequency;
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    float bias[4];
+    vectors.template row<0>(bias);
+    float bias_partner[4];
+    vectors.template partner_row<0, Pairs>(at, bias_partner);
+    float frequency[4];
+    vectors.template pair_row<1, Pairs>(at, frequency);
+    const float (&position)[2] = vectors.cols[0];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float z = acc0[e] + bias[col_of(e)];
+      const float z_partner = partner0[e] + bias_partner[col_of(e)];
+      const float first = Pairs::is_first(at, col_of(e)) ? z : z_partner;
+      const float angle = position[row_of(e)] * frequency[col_of(e)];
+      const float cos = cos_of(angle);
+      const float v11 = first * cos;
+      const float second = Pairs::is_first(at, col_of(e)) ? z_partner : z;
+      const float sin = sin_of(angle);
+      const float v14 = second * sin;
+      const float turned_first = v11 - v14;
+      const float v16 = second * cos;
+      const float v17 = first * sin;
+      const float turned_second = v16 + v17;
+      const float out = Pairs::is_first(at, col_of(e)) ? turned_first : turned_second;
+      stored[0][e] = out;
+    }
+  }
+};
+
+struct KernelParams {
+  TensorMap a[1];
+  TensorMap b[1];
+  TensorMap outputs[1];
+  TensorMap inputs[1];
+  Epilogue::Arguments arguments[1];
+  i32 k_blocks[1];
+  i32 segment_tiles[1];
+  i32 cluster_rows, cluster_cols, raster_group;
+};
+static_assert(sizeof(KernelParams) == 640, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kTileM = 128;
+  static constexpr int kTileN = 128;
+  static constexpr int kOutputTileN = 128;
+  static constexpr int kStages = 4;
+  static constexpr int kClusterM = 2;
+  static constexpr int kClusterN = 1;
+  static constexpr int kSplitK = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kAMajorK = true;
+  static constexpr bool kBMajorK = true;
+  static constexpr bool kPair = false;
+  static constexpr int kKParts = 1;
+  static constexpr int kSegments = 1;
+  static constexpr bool kSegmentsAlongN = true;
+  static constexpr int kCols = 1;
+  static constexpr int kRows = 2;
+  static constexpr int kSub = 64;
+  static constexpr int kInputMaps = 0;
+  static constexpr int kInputBuffers = 0;
+  static constexpr int kOutputMaps = 1;
+  static constexpr int kOutputUnits = 1;
+  static constexpr int kOutputBuffers = 2;
+
+  // Calls body with the epilogue of a segment and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, p.arguments[0]);
+  }
+
+  __device__ __forceinline__ static constexpr int staged_inputs(i32 segment) {
+    return 0;
+  }
+};
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_gemm<coda::Config>(p);
+}
