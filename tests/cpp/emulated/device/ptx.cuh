@@ -1,0 +1,74 @@
+// What src/cuda/device/ptx.cuh gives the text of an epilogue, in plain C++: kernels then run on the CPU, a quad of
+// lanes at a time. Stands in its place when a kernel is compiled for the emulated GPU.
+#pragma once
+
+#include <barrier>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+using std::max;
+using std::min;
+
+inline float __int_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+inline float __fdividef(float a, float b) { return a / b; }
+inline float __frcp_rn(float a) { return 1.f / a; }
+inline float rsqrtf(float a) { return 1.f / std::sqrt(a); }
+
+namespace coda {
+
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i32 = int;
+using i64 = long long;
+
+struct alignas(64) TensorMap {
+  char opaque[128];
+};
+
+// The four lanes that share two rows run as threads; each knows its place and meets the others at a shuffle.
+struct Quad {
+  std::barrier<> meet{4};
+  float exchanged[4] = {};
+};
+inline thread_local u32 lane = 0;
+inline thread_local Quad* quad = nullptr;
+
+inline u32 lane_id() { return lane; }
+
+inline float min_keeping_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : std::fmin(a, b); }
+inline float max_keeping_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b); }
+
+inline u32 rounded_bf16(float value) {
+  const u32 bits = std::bit_cast<u32>(value);
+  if (std::isnan(value)) return 0x7fff;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+inline u32 pack_bf16(float low, float high) { return rounded_bf16(low) | rounded_bf16(high) << 16; }
+inline u32 pack_f16(float low, float high) {
+  return std::bit_cast<u16>(static_cast<_Float16>(low)) |
+         static_cast<u32>(std::bit_cast<u16>(static_cast<_Float16>(high))) << 16;
+}
+inline float low_bf16(u32 packed) { return __uint_as_float(packed << 16); }
+inline float high_bf16(u32 packed) { return __uint_as_float(packed & 0xffff0000u); }
+inline float low_f16(u32 packed) { return static_cast<float>(std::bit_cast<_Float16>(static_cast<u16>(packed))); }
+inline float high_f16(u32 packed) { return low_f16(packed >> 16); }
+
+}  // namespace coda
+
+inline float __shfl_xor_sync(unsigned, float value, int with) {
+  coda::quad->exchanged[coda::lane % 4] = value;
+  coda::quad->meet.arrive_and_wait();
+  const float other = coda::quad->exchanged[coda::lane % 4 ^ static_cast<unsigned>(with)];
+  coda::quad->meet.arrive_and_wait();
+  return other;
+}
