@@ -29,9 +29,9 @@ def capture(work):
     return graph, result
 
 
-def rows_summed():
-    builder = coda.Builder("rows_summed")
-    builder.store("sums", coda.reduce_row(builder.acc(), "sum", 64))
+def heads_of_four():
+    builder = coda.Builder("heads_of_four")
+    builder.store("out", coda.span_sum(builder.acc(), 4))
     return builder.build()
 
 
@@ -221,8 +221,9 @@ def test_every_candidate_has_a_reason_and_fits():
      "gemm: operand 'bias' is on cpu, expected cuda:0, the device of A: copy it there"),
     (lambda: coda.gemm(matrix(8, 8), matrix(8, 8), backend="fast"), coda.errors.NotImplementedError,
      "gemm: backend 'fast' cannot run this: the tensors are on cuda:0, where it does not run"),
-    (lambda: coda.gemm(matrix(8, 8), matrix(8, 8), rows_summed()), coda.errors.NotImplementedError,
-     "gemm: no backend runs this on cuda:0: 'cuda': operand 'sums' holds partials, which it does not make or finish yet"),
+    (lambda: coda.gemm(matrix(8, 8), matrix(8, 8), heads_of_four()), coda.errors.NotImplementedError,
+     "gemm: no backend runs this on cuda:0: 'cuda': program 'heads_of_four' sums over heads of 4 columns, expected one "
+     "multiple of 8"),
     (lambda: coda.prepare(matrix(8, 8), matrix(8, 8), schedule="128x256 cooperative, 6 stages, cluster 1x1, raster 8, "
                           "sub 64, buffers 2+2"), coda.errors.NotImplementedError,
      "gemm: schedule '128x256 cooperative, 6 stages, cluster 1x1, raster 8, sub 64, buffers 2+2' does not fit: it needs "

@@ -1,0 +1,66 @@
+"""Every program of the library that the GPU takes, against the reference backend on the same tensors: at every candidate
+schedule, on ragged sizes, aligned and not."""
+
+import pytest
+import torch
+
+import coda_cpp as coda
+from canvas import Canvas
+from plans import prepare_candidates
+
+DEPTH, PARTIALS = 72, 9
+TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
+
+
+def programs():
+    return [(name, program) for name, program in coda.epilogues.library().items() if program.accumulators > 0]
+
+
+def columns(program, least):
+    return -(-least // program.column_granule) * program.column_granule
+
+
+def draw(operand, rows, cols, dtype, generator):
+    """A CPU tensor for an input: indices where a name says so, sums of squares for partials, else normal numbers."""
+    normal = lambda *shape: torch.randn(shape, generator=generator)  # noqa: E731
+    if operand.name in ("targets", "target_index"):
+        return torch.randint(0, cols, (rows,), generator=generator)
+    if operand.name == "positions":
+        return torch.randint(0, 100, (rows,), generator=generator, dtype=torch.int32)
+    if operand.partials is not None:
+        return 30 + 70 * torch.rand((rows, PARTIALS), generator=generator)
+    width = operand.period or (cols if operand.pairing is None else cols // operand.pairing.head * operand.pairing.width // 2)
+    stored = TORCH[str(operand.dtype)] if operand.dtype is not None else dtype
+    return {"tile": lambda: normal(rows, width).to(stored), "row": lambda: normal(width).to(stored),
+            "col": lambda: normal(rows), "scalar": lambda: normal(1)[0]}[operand.shape]()
+
+
+def on_gpu(tensor, aligned):
+    if aligned or tensor.dim() != 2 or tensor.dtype not in (torch.bfloat16, torch.float16, torch.float32):
+        return tensor.cuda()
+    return Canvas(*tensor.shape, tensor.dtype, pad=3, offset=1).fill(tensor.cuda())
+
+
+@pytest.mark.parametrize("rows, least, aligned", [(200, 500, True), (77, 141, False)], ids=["aligned", "unaligned"])
+@pytest.mark.parametrize("name, program", programs(), ids=[name for name, _ in programs()])
+def test_program(name, program, rows, least, aligned):
+    seed = torch.seed() % 2**31
+    print(f"seed {seed}")
+    generator = torch.Generator().manual_seed(seed)
+    cols = columns(program, least)
+    a = torch.randn(rows, DEPTH, generator=generator).bfloat16()
+    weights = [torch.randn(cols, DEPTH, generator=generator).bfloat16() for _ in range(program.accumulators)]
+    inputs = {o.name: draw(o, rows, cols, a.dtype, generator) for o in program.operands if o.role == "in"}
+    factor = lambda where: coda.pair(*(where(w).T for w in weights)) if len(weights) == 2 else where(weights[0]).T  # noqa: E731
+    expected = coda.gemm(a, factor(lambda w: w), program, backend="reference", **inputs)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    gpu_inputs = {key: on_gpu(value, aligned) for key, value in inputs.items()}
+    plans = prepare_candidates(on_gpu(a, aligned), factor(lambda w: on_gpu(w, aligned)), program, **gpu_inputs)
+    for schedule, plan in plans.items():
+        got = plan()
+        for made, wanted in zip(got if isinstance(got, tuple) else (got,), expected):
+            wanted = wanted.double()
+            scale = wanted[wanted.isfinite()].abs().max().clamp(min=1)
+            rounding = 0.0079 if made.dtype == torch.bfloat16 else 2e-6
+            torch.testing.assert_close(made.cpu().double(), wanted, rtol=rounding, atol=3e-5 * scale.item(),
+                                       equal_nan=True, msg=lambda text: f"{schedule}: {text}")
