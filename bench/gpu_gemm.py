@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 import coda_cpp as coda
-from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rows, show, write
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, write
 
 SIZES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 3072, 2048), (16384, 16384, 2048),
          (16384, 2048, 8192), (16384, 6144, 4096), (16384, 28672, 4096), (16384, 4096, 14336)]
@@ -35,10 +35,6 @@ def factors(m, n, k, layout):
 
 def size_text(m, n, k):
     return str(m) if m == n == k else f"{m}x{n}x{k}"
-
-
-def rounds_of(m, n, k, rounds):
-    return rounds if m * n * k < 2**36 else max(rounds // 3, 20)
 
 
 def check(a, b, out):

@@ -64,3 +64,16 @@ def test_program(name, program, rows, least, aligned):
             rounding = 0.0079 if made.dtype == torch.bfloat16 else 2e-6
             torch.testing.assert_close(made.cpu().double(), wanted, rtol=rounding, atol=3e-5 * scale.item(),
                                        equal_nan=True, msg=lambda text: f"{schedule}: {text}")
+
+
+@pytest.mark.parametrize("aligned", [True, False], ids=["aligned", "unaligned"])
+@pytest.mark.parametrize("weight", ["gamma", "one_plus_gamma", "none"])
+def test_a_pass_without_a_product(weight, aligned):
+    program = coda.epilogues.rms_entry(weight=weight)
+    x, gamma = torch.randn(333, 1001).bfloat16(), torch.randn(1001).bfloat16()
+    operands = {"x": x} if weight == "none" else {"x": x, "gamma": gamma}
+    expected = coda.elementwise(program, backend="reference", **operands)
+    got = coda.elementwise(program, **{name: on_gpu(value, aligned) for name, value in operands.items()})
+    for made, wanted in zip(*((each if isinstance(each, tuple) else (each,)) for each in (got, expected))):
+        rounding = 0.0079 if made.dtype == torch.bfloat16 else 2e-6
+        torch.testing.assert_close(made.cpu().double(), wanted.double(), rtol=rounding, atol=1e-4)

@@ -1,0 +1,298 @@
+"""The fused patterns of a Transformer layer's forward and the layer's four products on the GPU, against the bare cuBLAS
+products, torch.compile, and the public CODA kernels where they are installed. Writes <date>-<gpu>-patterns.json and a plot.
+
+A program that needs the row factor of a norm finishes its partial sums itself, and that is timed; torch.compile and the
+CODA kernels are given the finished factor. Nothing is timed before its result was compared with the others'.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+import torch.nn.functional as F
+
+import coda_cpp as coda
+from coda_cpp import epilogues as E
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, write
+
+try:
+    from coda.core.gemm import functional as coda_kernels
+except ImportError:
+    coda_kernels = None
+
+EPS, HEAD, THETA, PARTIAL = 1e-5, 128, 500000.0, 128
+BF16, F32 = torch.bfloat16, torch.float32
+LAYERS = {2048: (8192, 3072, 64), 4096: (14336, 6144, 128), 8192: (28672, 10240, 128)}  # MLP width, q+k+v, head
+LAYER_TOKENS = 16384
+
+
+def normal(*shape, scale=1.0):
+    return (torch.randn(shape, device="cuda", dtype=F32) * scale).to(BF16)
+
+
+def weight(out, width):
+    return normal(out, width, scale=1 / math.sqrt(width))
+
+
+def compiled(function):
+    return torch.compile(function, fullgraph=True, dynamic=False)
+
+
+def rms_norm(x, gamma):
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * gamma.float()).to(x.dtype)
+
+
+def turned(x, cos, sin):
+    """Neighbouring columns turned; x (M, heads, head), cos and sin (M, head / 2)."""
+    first, second = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = cos[:, None], sin[:, None]
+    return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2).to(x.dtype)
+
+
+@dataclass
+class Case:
+    """Ways to compute one pattern, each returning an (M, N) tensor first; `expected` returns it too (None: compile's)."""
+
+    name: str
+    baseline: Callable
+    entries: dict[str, Callable]
+    notes: dict[str, str]
+    expected: Callable | None = None
+
+
+def tuned(a, b, program, rounds=24, **operands):
+    """A plan at the fastest schedule, and the schedule."""
+    best = coda.tune(a, b, program, rounds=rounds, **operands)[0]
+    return coda.prepare(a, b, program, schedule=best.schedule, **operands), best.schedule
+
+
+def first(result):
+    return result[0] if isinstance(result, tuple) else result
+
+
+def check(case):
+    """Every entry's first result against the expected one, which rounds once or twice more than ours."""
+    expected = first((case.expected or case.entries["compile"])()).float()
+    for name, run in case.entries.items():
+        got = first(run()).float()
+        if got.shape != expected.shape:
+            got = got.reshape(expected.shape)
+        error = (got - expected).abs().max().item() / expected.abs().max().item()
+        assert error < 0.02, f"{case.name}: '{name}' differs by {error:.3g} of the largest value"
+
+
+class Square:
+    """The operands of the square patterns: (h, h) by (h, h)."""
+
+    def __init__(self, h):
+        self.h = h
+        self.a, self.w, self.residual = normal(h, h), weight(h, h), normal(h, h)
+        self.gamma = normal(h)
+        self.sum_sq = self.a.float().square().unflatten(-1, (-1, PARTIAL)).sum(-1)
+        self.rstd = torch.rsqrt(self.sum_sq.sum(-1) / h + EPS)
+        self.positions = torch.arange(h, device="cuda", dtype=torch.int32)
+        self.frequencies = THETA ** (-torch.arange(0, HEAD, 2, device="cuda", dtype=F32) / HEAD)
+        self.targets = torch.randint(h, (h,), device="cuda")
+
+    def product(self):
+        return self.a @ self.w.T
+
+    def case(self, name, entries, ours, note):
+        return Case(name, self.product, {"coda": ours} | entries, {"coda": note})
+
+    def residual_rms(self):
+        fused = compiled(lambda a, w, residual, gamma: (x := a @ w.T + residual, rms_norm(x, gamma)))
+        entries = {"compile": lambda: fused(self.a, self.w, self.residual, self.gamma)}
+        if coda_kernels:
+            entries["coda-kernels"] = lambda: coda_kernels.gemm_residual_partial_rmsnorm(
+                A=self.a, B=self.w.mT, C=self.residual, W=self.gamma, eps=EPS)
+        program = E.residual_rms(partial_width=PARTIAL)
+        ours = tuned(self.a, self.w.T, program, residual=self.residual, gamma=self.gamma)
+        return self.case("residual_rms", entries, *ours)
+
+    def rms_swiglu(self):
+        half = self.h // 2
+        def stock(a, w, rstd):
+            z = ((a @ w.T) * rstd[:, None]).to(BF16)
+            gate, up = z.chunk(2, -1)
+            return F.silu(gate) * up, z
+        fused = compiled(stock)
+        entries = {"compile": lambda: fused(self.a, self.w, self.rstd)}
+        if coda_kernels:
+            pairs = self.w.view(2, half, self.h).transpose(0, 1).reshape(self.h, self.h).contiguous()
+            entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_swiglu(A=self.a, B=pairs.mT, rstd=self.rstd)[::-1]
+        factor = coda.pair(self.w[:half].T, self.w[half:].T)
+        for save in (True, False):
+            program = E.rms_gated(count=self.h, eps=EPS, gate="swiglu", save_inputs=save)
+            plan, note = tuned(self.a, factor, program, sum_sq=self.sum_sq)
+            index = [operand.name for operand in program.operands if operand.role == "out"].index("out")
+            ours = (lambda plan, index: lambda: plan()[index])(plan, index) if save else plan
+            yield self.case("rms_swiglu" if save else "rms_swiglu, z not kept", entries, ours, note)
+
+    def rms_rope(self):
+        angle = self.positions.float()[:, None] * self.frequencies
+        cos, sin = angle.cos(), angle.sin()
+        heads = self.h // HEAD
+        fused = compiled(lambda a, w, rstd, cos, sin: turned(
+            ((a @ w.T) * rstd[:, None]).view(self.h, heads, HEAD), cos, sin).to(BF16).flatten(1))
+        entries = {"compile": lambda: fused(self.a, self.w, self.rstd, cos, sin)}
+        if coda_kernels:
+            repeated = self.frequencies.repeat_interleave(2).repeat(heads)
+            entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_rope(
+                A=self.a, B=self.w.mT, rstd=self.rstd, positions=self.positions, frequencies=repeated)
+        for interleaved in (True, False):
+            program = E.rms_rope(count=self.h, eps=EPS, head=HEAD, angles="frequency", interleaved=interleaved)
+            plan, note = tuned(self.a, self.w.T, program, sum_sq=self.sum_sq, positions=self.positions,
+                               frequencies=self.frequencies)
+            if interleaved:
+                yield self.case("rms_rope", entries, plan, note)
+            else:
+                yield Case("rms_rope, halves", self.product, {"coda": plan}, {"coda": note}, lambda: self.halves(cos, sin))
+
+    def halves(self, cos, sin):
+        z = (self.product().float() * self.rstd[:, None]).unflatten(-1, (-1, HEAD))
+        neighbours = z.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2)
+        return turned(neighbours, cos, sin).unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(1)
+
+    def rms_lse(self):
+        def stock(a, w, rstd):
+            z = ((a @ w.T) * rstd[:, None]).to(BF16)
+            return z, torch.logsumexp(z.float(), -1)
+        fused = compiled(stock)
+        entries = {"compile": lambda: fused(self.a, self.w, self.rstd)}
+        if coda_kernels:
+            entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_lse(A=self.a, B=self.w.mT, rstd=self.rstd)
+        program = E.rms_lse(count=self.h, eps=EPS, store_logits=True, partial_width=PARTIAL)
+        ours = tuned(self.a, self.w.T, program, sum_sq=self.sum_sq, targets=self.targets)
+        return self.case("rms_lse", entries, *ours)
+
+    def cases(self):
+        yield self.residual_rms()
+        yield from self.rms_swiglu()
+        yield from self.rms_rope()
+        yield self.rms_lse()
+
+
+class Layer:
+    """Everything of a layer's forward but attention: output projection, MLP, the next layer's q, k and v."""
+
+    def __init__(self, h):
+        self.h, (self.mlp, self.qkv, self.head) = h, LAYERS[h]
+        m = LAYER_TOKENS
+        self.x, self.y = normal(m, h), normal(m, h)
+        self.w_o, self.w_mlp = weight(h, h), weight(2 * self.mlp, h)
+        self.w_down, self.w_qkv = weight(h, self.mlp), weight(self.qkv, h)
+        self.gamma_mlp, self.gamma_qkv = 1 + 0.1 * normal(h), 1 + 0.1 * normal(h)
+        self.kv = (self.qkv - h) // 2
+        self.positions = torch.arange(m // 2, device="cuda", dtype=torch.int32).repeat(2)
+        self.frequencies = THETA ** (-torch.arange(0, self.head, 2, device="cuda", dtype=F32) / self.head)
+
+    def products(self):
+        t = self.y @ self.w_o.T
+        z = t @ self.w_mlp.T
+        return z[:, :self.mlp] @ self.w_down.T @ self.w_qkv.T
+
+    def compile_entry(self):
+        angle = self.positions.float()[:, None] * self.frequencies
+        cos, sin = angle.cos(), angle.sin()
+        turns = self.h + self.kv
+        def stock(x, y, w_o, w_mlp, w_down, w_qkv, gamma_mlp, gamma_qkv, cos, sin):
+            x1 = x + y @ w_o.T
+            gate, up = (rms_norm(x1, gamma_mlp) @ w_mlp.T).chunk(2, -1)
+            x2 = x1 + (F.silu(gate) * up) @ w_down.T
+            qk, v = (rms_norm(x2, gamma_qkv) @ w_qkv.T).split((turns, self.qkv - turns), -1)
+            qk = turned(qk.view(len(x), turns // self.head, self.head), cos, sin).flatten(1)
+            return torch.cat((qk, v), -1), x2
+        fused = compiled(stock)
+        return lambda: fused(self.x, self.y, self.w_o, self.w_mlp, self.w_down, self.w_qkv, self.gamma_mlp,
+                             self.gamma_qkv, cos, sin)
+
+    def plans(self):
+        """Four plans, each on what the one before it leaves, and the schedules."""
+        h, norm = self.h, dict(count=self.h, eps=EPS)
+        entering = E.residual_rms(partial_width=PARTIAL)
+        o = tuned(self.y, self.w_o.T, entering, residual=self.x, gamma=self.gamma_mlp)
+        x1, h1, sums1 = o[0].outputs
+        mlp = tuned(h1, coda.pair(self.w_mlp[:self.mlp].T, self.w_mlp[self.mlp:].T), E.rms_gated(gate="swiglu", **norm),
+                    sum_sq=sums1)
+        down = tuned(mlp[0].outputs, self.w_down.T, entering, residual=x1, gamma=self.gamma_qkv)
+        x2, h2, sums2 = down[0].outputs
+        rope = E.rms_rope(head=self.head, angles="frequency", interleaved=True, **norm)
+        turns = dict(sum_sq=sums2, positions=self.positions, frequencies=self.frequencies)
+        qkv = torch.empty(LAYER_TOKENS, self.qkv, device="cuda", dtype=BF16)
+        q, k, v = qkv.split((h, self.kv, self.kv), -1)
+        parts = [coda.segment(rope, out=q, **turns), coda.segment(rope, out=k, **turns),
+                 coda.segment(E.rms(**norm), out=v, sum_sq=sums2)]
+        factor = coda.concat(*(w.T for w in self.w_qkv.split((h, self.kv, self.kv))))
+        last = self.tuned_segments(h2, factor, parts)
+        return [plan for plan, _ in (o, mlp, down, last)], [note for _, note in (o, mlp, down, last)], qkv
+
+    @staticmethod
+    def tuned_segments(a, factor, parts):
+        best = coda.tune(a, factor, parts, rounds=18)[0]
+        return coda.prepare(a, factor, parts, schedule=best.schedule), best.schedule
+
+    def case(self):
+        plans, notes, qkv = self.plans()
+        def ours():
+            for plan in plans:
+                plan()
+            return qkv
+        return Case("layer_fwd", self.products, {"coda": ours, "compile": self.compile_entry()}, {"coda": "; ".join(notes)})
+
+
+def measure(timer, case, size, count):
+    check(case)
+    entries = {BASELINE: case.baseline} | case.entries | {CONTROL: case.baseline}
+    found = rows(case.name, str(size), "TN", timer.rounds(entries, count), notes=case.notes)
+    show([row for row in found if row.impl != BASELINE])
+    return found
+
+
+def plot(path, found):
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row.case for row in found))
+    sizes = list(dict.fromkeys(row.size for row in found))
+    impls = [impl for impl in ("compile", "coda-kernels", "coda") if any(row.impl == impl for row in found)]
+    figure = Figure(figsize=(11, 3.2 * len(sizes)), layout="constrained")
+    for axes, size in zip(figure.subplots(len(sizes), 1, squeeze=False)[:, 0], sizes):
+        for number, impl in enumerate(impls):
+            these = [row for row in found if row.impl == impl and row.size == size]
+            at = [names.index(row.case) + (number - 1) * 0.27 for row in these]
+            whiskers = [[row.ratio - row.q1 for row in these], [row.q3 - row.ratio for row in these]]
+            axes.bar(at, [row.ratio for row in these], 0.25, yerr=whiskers, capsize=3, label=impl)
+        axes.axhline(1, color="0.3", linewidth=1)
+        axes.set_ylim(0.8, 1.7)
+        axes.set_xticks(range(len(names)), names)
+        axes.set_ylabel("time ÷ cuBLAS")
+        axes.set_title(f"{size}: fused patterns, {torch.cuda.get_device_name()}; the line is the bare product",
+                       fontsize="medium")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False)
+    figure.savefig(path)
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--only", nargs="*", default=["patterns", "layer"], help="parts to run")
+    parser.add_argument("--sizes", nargs="*", type=int, default=[2048, 4096, 8192], help="widths to run")
+    options = parser.parse_args()
+    timer, found = PairedTimer(), []
+    for h in options.sizes:
+        if "patterns" in options.only:
+            for case in Square(h).cases():
+                found += measure(timer, case, h, rounds_of(h, h, h, options.rounds))
+        if "layer" in options.only:
+            found += measure(timer, Layer(h).case(), h, max(options.rounds // 4, 12))
+        torch.cuda.empty_cache()
+    path = write(options.output, "patterns", found, rounds=options.rounds)
+    plot(path.with_suffix(".svg"), found)
+    print(path)
+    for row in control_failures(found, 0.03):
+        print(f"void: {row.case} {row.size}: '{CONTROL}' reads {row.ratio}, expected 1 ± 0.03")
+
+
+if __name__ == "__main__":
+    main()
