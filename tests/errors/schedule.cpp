@@ -55,7 +55,7 @@ TEST(ScheduleErrors, OfAScheduleForAProductHaveTheirText) {
   const Schedule small{.tile_n = 128};
   const Refused table[] = {
       {"a consumer would hold 256 accumulators a thread, at most 192", {.tile_m = 256}},
-      {"a consumer would hold 192 accumulators a thread, at most 112 with this program",
+      {"a consumer would hold 192 accumulators a thread, at most 128 with this program",
        {.tile_m = 256, .tile_n = 192},
        {.pressure = Pressure::Medium}},
       {"a consumer would hold 128 accumulators a thread, at most 96 with this program",

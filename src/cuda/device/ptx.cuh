@@ -147,6 +147,12 @@ __device__ __forceinline__ void tma_load(u32 to, const TensorMap* map, u32 barri
       : "memory");
 }
 
+// Brings the box into L2 alone.
+__device__ __forceinline__ void tma_prefetch(const TensorMap* map, i32 inner, i32 outer) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(inner), "r"(outer)
+               : "memory");
+}
+
 // The box lands at the same place in every block of `blocks` (a bit each) and completes on each one's barrier.
 __device__ __forceinline__ void tma_load_multicast(u32 to, const TensorMap* map, u32 barrier, i32 inner, i32 outer,
                                                    u16 blocks) {
@@ -236,6 +242,29 @@ __device__ __forceinline__ float min_keeping_nan(float a, float b) {
 __device__ __forceinline__ float max_keeping_nan(float a, float b) {
   float result;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+// The hardware's approximations: 2^a and 1/a to 2 units in the last place, denormals as 0; sin and cos of radians in ±π
+// to 5e-7.
+__device__ __forceinline__ float exp2_approx(float a) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+  return result;
+}
+__device__ __forceinline__ float reciprocal_approx(float a) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+  return result;
+}
+__device__ __forceinline__ float sin_approx(float a) {
+  float result;
+  asm("sin.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+  return result;
+}
+__device__ __forceinline__ float cos_approx(float a) {
+  float result;
+  asm("cos.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
   return result;
 }
 

@@ -7,14 +7,18 @@
 
 namespace coda {
 
-constexpr float kLog2E = 1.4426950408889634f;
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 
-// The same operation as src/problem/reducer.h: NaN is kept, columns past the end count for nothing.
+// The same operations as src/problem/reducer.h: NaN is kept. add takes the four entries a thread has of a row, add_one
+// a partial; none() counts for nothing.
 struct RowSum {
   float sum[2] = {0.f, 0.f};
 
-  __device__ __forceinline__ void add(int r, float value) { sum[r] += value; }
+  __device__ __forceinline__ static float none() { return 0.f; }
+  __device__ __forceinline__ void add(int r, const float (&entries)[4]) {
+    sum[r] += (entries[0] + entries[1]) + (entries[2] + entries[3]);
+  }
+  __device__ __forceinline__ void add_one(int r, float value) { sum[r] += value; }
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -25,15 +29,21 @@ struct RowSum {
   __device__ __forceinline__ float result(int r) const { return sum[r]; }
 };
 
+__device__ __forceinline__ float largest_of(const float (&entries)[4]) {
+  return max_keeping_nan(max_keeping_nan(entries[0], entries[1]), max_keeping_nan(entries[2], entries[3]));
+}
+
 struct RowMax {
   float largest[2] = {-infinity(), -infinity()};
 
-  __device__ __forceinline__ void add(int r, float value) { largest[r] = max_keeping_nan(largest[r], value); }
+  __device__ __forceinline__ static float none() { return -infinity(); }
+  __device__ __forceinline__ void add(int r, const float (&entries)[4]) { add_one(r, largest_of(entries)); }
+  __device__ __forceinline__ void add_one(int r, float value) { largest[r] = max_keeping_nan(largest[r], value); }
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      largest[r] = max_keeping_nan(largest[r], __shfl_xor_sync(0xffffffffu, largest[r], 1));
-      largest[r] = max_keeping_nan(largest[r], __shfl_xor_sync(0xffffffffu, largest[r], 2));
+      add_one(r, __shfl_xor_sync(0xffffffffu, largest[r], 1));
+      add_one(r, __shfl_xor_sync(0xffffffffu, largest[r], 2));
     }
   }
   __device__ __forceinline__ float result(int r) const { return largest[r]; }
@@ -44,12 +54,16 @@ struct RowLogSumExp {
   float largest[2] = {-infinity(), -infinity()};
   float sum[2] = {0.f, 0.f};
 
-  __device__ __forceinline__ void add(int r, float value) { merge(r, value, 1.f); }
+  __device__ __forceinline__ static float none() { return -infinity(); }
+  __device__ __forceinline__ void add(int r, const float (&entries)[4]) {
+    const float shift = raise(r, largest_of(entries));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum[r] += exp2_approx(fmaf(entries[i], kLog2E, shift));
+  }
+  __device__ __forceinline__ void add_one(int r, float value) { merge(r, value, 1.f); }
   __device__ __forceinline__ void merge(int r, float other_largest, float other_sum) {
-    const float both = max_keeping_nan(largest[r], other_largest);
-    const float pivot = fabsf(both) == infinity() ? 0.f : both;
-    sum[r] = sum[r] * exp2f((largest[r] - pivot) * kLog2E) + other_sum * exp2f((other_largest - pivot) * kLog2E);
-    largest[r] = both;
+    const float shift = raise(r, other_largest);
+    sum[r] += other_sum * exp2_approx(fmaf(other_largest, kLog2E, shift));
   }
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
@@ -64,6 +78,16 @@ struct RowLogSumExp {
     const bool finite = fabsf(largest[r]) < infinity();
     return finite ? largest[r] + logf(sum[r]) : largest[r];
   }
+
+ private:
+  // Takes a value into the largest and the sum to its scale; returns −largest·log2 e, 0 for one that is not finite.
+  __device__ __forceinline__ float raise(int r, float value) {
+    const float both = max_keeping_nan(largest[r], value);
+    const float shift = fabsf(both) == infinity() ? 0.f : -kLog2E * both;
+    sum[r] *= exp2_approx(fmaf(largest[r], kLog2E, shift));
+    largest[r] = both;
+    return shift;
+  }
 };
 
 // What a thread has reduced since the last whole width of columns.
@@ -73,8 +97,12 @@ struct Partial {
 
   __device__ __forceinline__ void add(const Position& at, const float (&values)[8]) {
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
-      if (global_col(at, col_of(e)) < at.cols) reducer.add(row_of(e), values[e]);
+    for (int r = 0; r < 2; ++r) {
+      float entries[4];
+#pragma unroll
+      for (int c = 0; c < 4; ++c) entries[c] = global_col(at, c) < at.cols ? values[element_of(r, c)] : Reducer::none();
+      reducer.add(r, entries);
+    }
   }
 
   // Writes the partials that end with this chunk, and begins anew.
@@ -97,22 +125,27 @@ __device__ __forceinline__ void finish_row(const Matrix& from, i32 count, const 
   for (i32 i = static_cast<i32>(lane_id() % 4); i < count; i += 4) {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
-      if (global_row(at, r) < at.rows) reducer.add(r, *element<F32>(from, global_row(at, r), i));
+      if (global_row(at, r) < at.rows) reducer.add_one(r, *element<F32>(from, global_row(at, r), i));
   }
   reducer.merge_quad();
 #pragma unroll
   for (int r = 0; r < 2; ++r) values[r] = reducer.result(r);
 }
 
-// Element e of a chunk is the entry that its row selects.
-__device__ __forceinline__ bool is_selected(const Position& at, int e, float column) {
-  return column == static_cast<float>(global_col(at, col_of(e))) && global_col(at, col_of(e)) < at.cols;
-}
-
+// The entries of a chunk that its rows' indices select.
 template <class Element>
-__device__ __forceinline__ void store_entry(const Matrix& to, const Position& at, int e, float value) {
-  const i32 row = global_row(at, row_of(e));
-  if (row < at.rows) *element<Element>(to, row, 0) = Element::narrow(value);
+__device__ __forceinline__ void store_selected(const Matrix& to, const Position& at, const float (&columns)[2],
+                                               const float (&values)[8]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const i32 column = static_cast<i32>(columns[r]), from_first = column - at.col;
+    // Few chunks have one: the others pay for this test alone.
+    if (from_first < 0 || from_first > 9 || column >= at.cols || global_row(at, r) >= at.rows) continue;
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      if (from_first == c % 2 + c / 2 * 8)
+        *element<Element>(to, global_row(at, r), 0) = Element::narrow(values[element_of(r, c)]);
+  }
 }
 
 // Rows whose index selects no column: 0 where it is `ignored`, NaN where it is out of range.

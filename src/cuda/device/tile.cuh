@@ -23,6 +23,7 @@ struct Position {
 
 __device__ __forceinline__ constexpr int row_of(int e) { return e / 2 % 2; }          // 0 or 1: the thread's rows
 __device__ __forceinline__ constexpr int col_of(int e) { return e % 2 + e / 4 * 2; }  // 0 … 3: its columns
+__device__ __forceinline__ constexpr int element_of(int r, int c) { return c % 2 + 2 * r + c / 2 * 4; }
 
 __device__ __forceinline__ i32 global_row(const Position& at, int r) { return at.row + 8 * r; }
 __device__ __forceinline__ i32 global_col(const Position& at, int c) { return at.col + c % 2 + c / 2 * 8; }

@@ -290,8 +290,8 @@ class ProgramEmitter {
 
   void emit_tiles() {
     each_store([&](int operand, NodeId value) {
-      if (is_staged(operand) || program_.node(value).kind == NodeKind::SelectCol) return;
-      if (!is_tile(operand) && program_.node(value).kind != NodeKind::Reduce) return;
+      const NodeKind kind = program_.node(value).kind;
+      if (is_staged(operand) || (!is_tile(operand) && kind != NodeKind::Reduce && kind != NodeKind::SelectCol)) return;
       arrays_of_[operand] = scope_.unique(program_.operand(operand).name + "_values");
       out_.line("float ", arrays_of_[operand], "[8];");
     });
@@ -329,12 +329,8 @@ class ProgramEmitter {
 
   void emit_element_store(int operand, NodeId value) {
     const Node& node = program_.node(value);
-    if (node.kind == NodeKind::Reduce) {
+    if (node.kind == NodeKind::Reduce || node.kind == NodeKind::SelectCol) {
       out_.line(arrays_of_[operand], "[e] = ", scope_.use(node.args[0], Site::Tile), ";");
-    } else if (node.kind == NodeKind::SelectCol) {
-      out_.line("if (is_selected(at, e, ", scope_.use(node.args[1], Site::Tile), ")) store_entry<",
-                scope_.element(operand), ">(a.", scope_.argument(operand), ", at, e, ",
-                scope_.use(node.args[0], Site::Tile), ");");
     } else if (is_tile(operand)) {
       const std::string to =
           is_staged(operand) ? concat("stored[", staged_out_.at(operand), "][e]") : arrays_of_[operand] + "[e]";
@@ -367,6 +363,8 @@ class ProgramEmitter {
         // An index that nothing is equal to stands for none.
         const double ignored =
             node.ignored ? static_cast<double>(*node.ignored) : std::numeric_limits<double>::quiet_NaN();
+        out_.line("store_selected<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(node.args[1]),
+                  ", ", arrays_of_[operand], ");");
         out_.line("store_unselected<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(node.args[1]),
                   ", ", float_literal(ignored), ");");
       } else if (is_tile(operand) && !is_staged(operand)) {

@@ -21,21 +21,28 @@ int units(const std::vector<StagedOperand>& operands) {
   });
 }
 
-// What the threads load by themselves is in flight in registers, and so are the parts of a long op.
+bool loads_unstaged(const SegmentSpec& segment) {
+  for (std::size_t i = 0; i < segment.access.size(); ++i) {
+    const Operand& operand = segment.program.operands()[i];
+    if (operand.role != Role::Output && operand.shape == Shape::Tile && segment.access[i] != Access::Staged)
+      return true;
+  }
+  return false;
+}
+
+// What a program holds beside the accumulators: partners of pairs and sums of heads, the parts of a long op, vectors,
+// reductions, and what the threads load by themselves.
 Pressure pressure_of(const SegmentSpec& segment) {
   const auto has = [&](auto test) { return std::ranges::any_of(segment.program.nodes(), test); };
+  const KeptVectors kept = kept_vectors(segment);
   const bool pairs = has([](const Node& node) { return node.kind == NodeKind::Split; });
   if (pairs && has([](const Node& node) { return node.kind == NodeKind::SpanReduce; })) return Pressure::Heaviest;
   const bool is_long = has([](const Node& node) {
     return node.kind == NodeKind::Map && node.type.shape == Shape::Tile && !is_light(node.op);
   });
-  if (is_long) return pairs || kept_vectors(segment).cols > 0 ? Pressure::Heavier : Pressure::Heavy;
-  if (has([](const Node& node) { return node.kind == NodeKind::Reduce; })) return Pressure::Medium;
-  for (std::size_t i = 0; i < segment.access.size(); ++i) {
-    const Operand& operand = segment.program.operands()[i];
-    const bool loaded = operand.role != Role::Output && operand.shape == Shape::Tile;
-    if (loaded && segment.access[i] != Access::Staged) return Pressure::Medium;
-  }
+  if (is_long && kept.cols > 0) return Pressure::Heavy;
+  const bool reduces = has([](const Node& node) { return node.kind == NodeKind::Reduce; });
+  if (pairs || (reduces && kept.cols + kept.rows > 1) || loads_unstaged(segment)) return Pressure::Medium;
   return Pressure::Light;
 }
 

@@ -166,40 +166,55 @@ struct MatrixLane {
   __device__ MatrixLane(u32 warp, u32 lane) : row(warp * 16 + lane % 16), half(lane / 16) {}
 };
 
-// Staged inputs of one sub-tile, as packed pairs.
+// Staged inputs of one sub-tile, as packed pairs of one chunk: the next, so that its way from shared memory is hidden.
 template <class C, class Inputs>
 struct InputTiles {
   static constexpr int kChunks = C::kSub / 16;
-  u32 packed[kAtLeastOne<Inputs::kCount>][kChunks][4];
+  const MatrixLane& lane;
+  u32 packed[kAtLeastOne<Inputs::kCount>][4];
 
-  __device__ __forceinline__ void take(Staging<C>& staging, const MatrixLane& lane) {
-    using L = Layout<C>;
+  __device__ __forceinline__ explicit InputTiles(const MatrixLane& at) : lane(at) {}
+
+  __device__ __forceinline__ void begin(const Staging<C>& staging) {
     static_assert(Inputs::kUnits == Inputs::kCount, "staged inputs have 16-bit elements");
-    mbarrier_wait(staging.full + 8 * staging.ring.slot, staging.ring.parity);
-    const u32 from = staging.inputs + staging.ring.slot * C::kInputMaps * L::kSubBytes;
-#pragma unroll
-    for (int input = 0; input < Inputs::kCount; ++input)
-#pragma unroll
-      for (int chunk = 0; chunk < kChunks; ++chunk)
-        load_matrix(
-            from + input * L::kSubBytes + staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half),
-            packed[input][chunk]);
-    // The arrival alone does not hold back the copy engine's next write until these reads are done: it is of another
-    // proxy.
-    fence_async_proxy();
-    mbarrier_arrive(staging.empty + 8 * staging.ring.slot);
-    staging.ring.advance();
+    if constexpr (Inputs::kCount > 0) {
+      mbarrier_wait(staging.full + 8 * staging.ring.slot, staging.ring.parity);
+      load(staging, 0);
+    }
   }
 
-  __device__ __forceinline__ void unpack(int chunk, float (&values)[kAtLeastOne<Inputs::kCount>][8]) const {
+  __device__ __forceinline__ void take(const Staging<C>& staging, int chunk,
+                                       float (&values)[kAtLeastOne<Inputs::kCount>][8]) {
     for_each_constant<Inputs::kCount>([&](auto input) {
       using Element = typename ElementAt<decltype(input)::value, Inputs>::Type;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        values[input.value][2 * i] = Element::low(packed[input.value][chunk][i]);
-        values[input.value][2 * i + 1] = Element::high(packed[input.value][chunk][i]);
+        values[input.value][2 * i] = Element::low(packed[input.value][i]);
+        values[input.value][2 * i + 1] = Element::high(packed[input.value][i]);
       }
     });
+    if (chunk + 1 < kChunks) load(staging, chunk + 1);
+  }
+
+  // Hands the sub-tile's slot back, after its last chunk.
+  __device__ __forceinline__ void end(Staging<C>& staging) const {
+    if constexpr (Inputs::kCount > 0) {
+      // The arrival alone does not hold back the copy engine's next write until these reads are done: it is of another
+      // proxy.
+      fence_async_proxy();
+      mbarrier_arrive(staging.empty + 8 * staging.ring.slot);
+      staging.ring.advance();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void load(const Staging<C>& staging, int chunk) {
+    using L = Layout<C>;
+    const u32 from = staging.inputs + staging.ring.slot * C::kInputMaps * L::kSubBytes;
+#pragma unroll
+    for (int input = 0; input < Inputs::kCount; ++input)
+      load_matrix(from + input * L::kSubBytes + staged_offset<C::kSub * kElementBytes>(lane.row, 2 * chunk + lane.half),
+                  packed[input]);
   }
 };
 
@@ -273,8 +288,8 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
 #pragma unroll
     for (int sub = 0; sub < C::kOutputTileN / C::kSub; ++sub) {
       const i32 row = first_row + block * 64, col = tile.col + sub * C::kSub;
-      InputTiles<C, Inputs> inputs;
-      if constexpr (Inputs::kCount > 0) inputs.take(staging, matrix_lane);
+      InputTiles<C, Inputs> inputs(matrix_lane);
+      inputs.begin(staging);
       if constexpr (Outputs::kCount > 0) {
         if (leader) tma_store_wait_read<C::kOutputBuffers - 1>();
         staging.sync();
@@ -294,7 +309,8 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
           partner0[e] = acc[block][partner];
           partner1[e] = C::kPair ? acc[block][kSecond + partner] : 0;
         }
-        inputs.unpack(chunk, in);
+        inputs.take(staging, chunk, in);
+        if (chunk + 1 == C::kSub / 16) inputs.end(staging);
         const i32 in_tile = sub * C::kSub + chunk * 16, in_quad = static_cast<i32>(lane % 4 * 2);
         const Position at{row + static_cast<i32>(warp * 16 + lane / 4),
                           tile.col + in_tile + in_quad,

@@ -211,10 +211,12 @@ __device__ __forceinline__ bool owns(u32 consumer, u32 turn, u32 rank) {
   return C::kSplitK == 1 || consumer == rank;
 }
 
-// Tile inputs of one consumer, sub-tile by sub-tile in the order its epilogue takes them.
+// Tile inputs of one consumer, sub-tile by sub-tile in the order its epilogue takes them. Those that find no free slot
+// yet are brought into L2, whose way they then go under the product.
 template <class C>
 __device__ void produce_inputs(const typename C::Params& p, u32 base, u32 consumer) {
   using L = Layout<C>;
+  constexpr int kSubs = C::kOutputTileN / C::kSub;
   const u32 full = base + L::kBarriers + 8 * (2 * C::kStages + consumer * C::kInputBuffers);
   const u32 empty = full + 8 * kConsumers * C::kInputBuffers;
   const u32 staging =
@@ -223,19 +225,22 @@ __device__ void produce_inputs(const typename C::Params& p, u32 base, u32 consum
   Raster<C> raster(p);
   Tile tile;
   for (u32 turn = 0; raster.take(tile); ++turn) {
-    if (!owns<C>(consumer, turn, raster.rank) || C::staged_inputs(tile.segment) == 0) continue;
+    const int count = C::staged_inputs(tile.segment);
+    if (!owns<C>(consumer, turn, raster.rank) || count == 0) continue;
     const i32 row = tile.row + consumer_row<C>(consumer);
-    for (int block = 0; block < kRowBlocks<C>; ++block) {
-      for (int sub = 0; sub < C::kOutputTileN / C::kSub; ++sub) {
-        mbarrier_wait(empty + 8 * ring.slot, ring.parity);
-        const int count = C::staged_inputs(tile.segment);
-        mbarrier_expect(full + 8 * ring.slot, count * L::kSubBytes);
-        for (int input = 0; input < count; ++input)
-          tma_load(staging + (ring.slot * C::kInputMaps + input) * L::kSubBytes,
-                   &p.inputs[tile.segment * C::kInputMaps + input], full + 8 * ring.slot, tile.col + sub * C::kSub,
-                   row + block * 64);
-        ring.advance();
-      }
+    const TensorMap* maps = &p.inputs[tile.segment * C::kInputMaps];
+    for (int step = 0; step < kRowBlocks<C> * kSubs; ++step) {
+      const i32 box_row = row + step / kSubs * 64, box_col = tile.col + step % kSubs * C::kSub;
+      if (step == C::kInputBuffers)
+        for (int later = step; later < kRowBlocks<C> * kSubs; ++later)
+          for (int input = 0; input < count; ++input)
+            tma_prefetch(maps + input, tile.col + later % kSubs * C::kSub, row + later / kSubs * 64);
+      mbarrier_wait(empty + 8 * ring.slot, ring.parity);
+      mbarrier_expect(full + 8 * ring.slot, count * L::kSubBytes);
+      for (int input = 0; input < count; ++input)
+        tma_load(staging + (ring.slot * C::kInputMaps + input) * L::kSubBytes, maps + input, full + 8 * ring.slot,
+                 box_col, box_row);
+      ring.advance();
     }
   }
 }

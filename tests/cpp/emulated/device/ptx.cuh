@@ -19,7 +19,7 @@ using std::min;
 
 inline float __int_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
-inline float __fdividef(float a, float b) { return a / b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __frcp_rn(float a) { return 1.f / a; }
 inline float rsqrtf(float a) { return 1.f / std::sqrt(a); }
 
@@ -47,6 +47,11 @@ inline u32 lane_id() { return lane; }
 
 inline float min_keeping_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : std::fmin(a, b); }
 inline float max_keeping_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b); }
+
+inline float exp2_approx(float a) { return std::exp2(a); }
+inline float reciprocal_approx(float a) { return 1.f / a; }
+inline float sin_approx(float a) { return std::sin(a); }
+inline float cos_approx(float a) { return std::cos(a); }
 
 inline u32 rounded_bf16(float value) {
   const u32 bits = std::bit_cast<u32>(value);
