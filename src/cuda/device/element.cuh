@@ -5,6 +5,11 @@
 
 namespace coda {
 
+template <class A, class B>
+constexpr bool kSame = false;
+template <class A>
+constexpr bool kSame<A, A> = true;
+
 struct F32 {
   using Storage = float;
   __device__ __forceinline__ static float widen(Storage value) { return value; }

@@ -122,6 +122,7 @@ struct Partial {
 template <class Reducer>
 __device__ __forceinline__ void finish_row(const Matrix& from, i32 count, const Position& at, float (&values)[2]) {
   Reducer reducer;
+#pragma unroll 8
   for (i32 i = static_cast<i32>(lane_id() % 4); i < count; i += 4) {
 #pragma unroll
     for (int r = 0; r < 2; ++r)

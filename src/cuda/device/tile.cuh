@@ -66,11 +66,6 @@ __device__ __forceinline__ float load_scalar(const Matrix& from) {
 struct Paired {};
 struct Single {};
 
-template <class A, class B>
-constexpr bool kSame = false;
-template <class A>
-constexpr bool kSame<A, A> = true;
-
 template <class Element>
 struct alignas(2 * sizeof(typename Element::Storage)) Pair {
   typename Element::Storage first, second;

@@ -1,5 +1,6 @@
 // Every candidate of every layout, compiled for sm_90a without a GPU: nothing spills, nothing lives in local memory,
-// the compiler heeds setmaxnreg (it says C7508 where it does not), and the tensor cores are used.
+// the compiler heeds setmaxnreg and lets products run on (it says C75.. where it does not), and the tensor cores are
+// used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +93,7 @@ void expect_clean(const std::vector<Kernel>& kernels) {
     SCOPED_TRACE(kernels[i].what);
     const std::string& log = cubins[i]->log;
     EXPECT_NE(log.find("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << log;
-    EXPECT_EQ(log.find("C7508"), std::string::npos) << log;
+    EXPECT_EQ(log.find("(C75"), std::string::npos) << log;  // setmaxnreg ignored, products waited for or in single file
     EXPECT_EQ(log.find("warning"), std::string::npos) << log;
   }
   std::cout << kernels.size() << " kernels\n";

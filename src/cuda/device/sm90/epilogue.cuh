@@ -79,7 +79,10 @@ struct ChunkVectors {
   template <int Index, class Pairs>
   __device__ __forceinline__ void pair_row(const Position& at, float (&values)[4]) const {
 #pragma unroll
-    for (int c = 0; c < 4; ++c) values[c] = shared_load_one(address<Index>(c) + Pairs::to_first(at, c) * 4);
+    for (int c = 0; c < 4; ++c)  // of two neighbours that pair, one load serves both, and all that hangs on it
+      values[c] = c % 2 == 1 && Pairs::to_first(at, c) == -1
+                      ? values[c - 1]
+                      : shared_load_one(address<Index>(c) + Pairs::to_first(at, c) * 4);
   }
 
   template <int Index>
@@ -135,7 +138,7 @@ __device__ __forceinline__ void sum_spans(const typename Program::Arguments& arg
       }
 }
 
-// Computes a tile's vectors. It stands before the product, which hides the way of what is loaded.
+// Computes a tile's vectors, under a product, which hides the way of what is loaded.
 template <class C, class Program>
 __device__ __forceinline__ void begin_tile(const typename Program::Arguments& arguments, const Tile& tile,
                                            const Staging<C>& staging, TileVectors<C>& vectors) {

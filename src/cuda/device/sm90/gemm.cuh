@@ -29,13 +29,21 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
         continue;
       }
     }
-    if (owns<C>(consumer, turn, raster.rank))
-      C::visit(p, tile.segment, [&](auto program, const auto& arguments) {
-        begin_tile<C, decltype(program)>(arguments, tile, staging, vectors);
-      });
-    if constexpr (C::kPingPong)
-      if (turn > 0) bar_sync(turn_barrier(consumer), 256);
-    multiply<C>(acc, base, consumer, warp, k_blocks, ring);
+    const auto begin = [&] {
+      if (owns<C>(consumer, turn, raster.rank))
+        C::visit(p, tile.segment, [&](auto program, const auto& arguments) {
+          begin_tile<C, decltype(program)>(arguments, tile, staging, vectors);
+        });
+    };
+    // Vectors are made under a product: the other consumer's, or the first k-block of their own. Not where one of the
+    // consumers makes none: ptxas lets no product run on under such a branch.
+    if constexpr (C::kPingPong || C::kSplitK > 1 || C::kCols + C::kRows == 0) {
+      begin();
+      if (C::kPingPong && turn > 0) bar_sync(turn_barrier(consumer), 256);
+      multiply<C>(acc, base, consumer, warp, k_blocks, ring, NoWork());
+    } else {
+      multiply<C>(acc, base, consumer, warp, k_blocks, ring, begin);
+    }
     if constexpr (C::kPingPong)
       if (raster.next < raster.count) bar_arrive(turn_barrier(1 - consumer), 256);
     if constexpr (C::kSplitK > 1) {

@@ -9,6 +9,7 @@
 // runs under the other's product. Config (written into each kernel) chooses; nothing here depends on the program.
 #pragma once
 
+#include "element.cuh"
 #include "ptx.cuh"
 #include "sm90/wgmma.cuh"
 
@@ -245,11 +246,16 @@ __device__ void produce_inputs(const typename C::Params& p, u32 base, u32 consum
   }
 }
 
-// The product of one tile into `acc`.
-template <class C>
+struct NoWork {
+  __device__ __forceinline__ void operator()() const {}
+};
+
+// The product of one tile into `acc`. Calls meanwhile() once, while the tensor cores are at the first k-block.
+template <class C, class Meanwhile>
 __device__ __forceinline__ void multiply(float (&acc)[kRowBlocks<C>][C::kTileN / 2], u32 base, u32 consumer, u32 warp,
-                                         i32 k_blocks, Ring<C::kStages>& ring) {
+                                         i32 k_blocks, Ring<C::kStages>& ring, Meanwhile meanwhile) {
   using L = Layout<C>;
+  constexpr bool kWorks = !kSame<Meanwhile, NoWork>;
   constexpr u32 kPeers = C::kClusterM * C::kClusterN;
   const u32 full = base + L::kBarriers, empty = full + 8 * C::kStages;
   const u32 row_offset = C::kPingPong ? 0 : consumer * kRowBlocks<C> * kRowBlockBytes<C::kAMajorK>;
@@ -261,14 +267,7 @@ __device__ __forceinline__ void multiply(float (&acc)[kRowBlocks<C>][C::kTileN /
       mbarrier_arrive(empty + 8 * slot);
     }
   };
-  if (k_blocks == 0) {
-#pragma unroll
-    for (int i = 0; i < kRowBlocks<C>; ++i)
-#pragma unroll
-      for (int v = 0; v < C::kTileN / 2; ++v) acc[i][v] = 0;
-  }
-  u32 previous = 0;
-  for (i32 block = 0; block < k_blocks; ++block) {
+  const auto issue = [&](bool adds) {
     mbarrier_wait(full + 8 * ring.slot, ring.parity);
     const u64 a = matrix_descriptor<C::kAMajorK>(base + L::kA + ring.slot * L::kABytes + row_offset);
     const u64 b = matrix_descriptor<C::kBMajorK>(base + L::kB + ring.slot * L::kBBytes);
@@ -279,9 +278,31 @@ __device__ __forceinline__ void multiply(float (&acc)[kRowBlocks<C>][C::kTileN /
       for (int i = 0; i < kRowBlocks<C>; ++i)
         Wgmma<C::kTileN>::template multiply<!C::kAMajorK, !C::kBMajorK>(
             acc[i], a + i * kRowBlockBytes<C::kAMajorK> / 16 + k * kDescriptorStep<C::kAMajorK>,
-            b + k * kDescriptorStep<C::kBMajorK>, (block | k) != 0);
+            b + k * kDescriptorStep<C::kBMajorK>, adds || k != 0);
     }
     wgmma_commit();
+  };
+  if (k_blocks == 0) {
+#pragma unroll
+    for (int i = 0; i < kRowBlocks<C>; ++i)
+#pragma unroll
+      for (int v = 0; v < C::kTileN / 2; ++v) acc[i][v] = 0;
+    if constexpr (kWorks) {
+      meanwhile();
+      return;  // not to the end, where ptxas would see two ways to the accumulators and let no product run on
+    }
+  }
+  u32 previous = 0;
+  i32 block = 0;
+  if constexpr (kWorks) {  // only then: ptxas waits once more between a first block and the others
+    issue(false);
+    meanwhile();
+    previous = ring.slot;
+    ring.advance();
+    block = 1;
+  }
+  for (; block < k_blocks; ++block) {
+    issue(block > 0);
     wgmma_wait<1>();
     if (block > 0) release(previous);
     previous = ring.slot;
