@@ -9,6 +9,7 @@ struct Epilogue {
   using Pairs = NoPairs;
   static constexpr int kCols = 0, kRows = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = true;
 
   struct Arguments {
     i32 rows, cols;
@@ -16,7 +17,7 @@ struct Epilogue {
     Matrix sum_sq;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
     Partial<RowSum> sum_sq;
   };

@@ -11,6 +11,7 @@ struct Epilogue {
   using Pairs = NoPairs;
   static constexpr int kCols = 2, kRows = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = true;
 
   struct Arguments {
     i32 rows, cols;
@@ -21,9 +22,10 @@ struct Epilogue {
     Matrix target;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
     Partial<RowLogSumExp> lse;
+    Selected<F32> target;
   };
 
   template <class Cols>
@@ -52,14 +54,17 @@ struct Epilogue {
     const float (&rstd)[2] = vectors.cols[0];
     const float (&targets)[2] = vectors.cols[1];
     float lse_values[8];
+    float target_values[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float logits = acc0[e] * rstd[row_of(e)];
       lse_values[e] = logits;
-      if (is_selected(at, e, targets[row_of(e)])) store_entry<F32>(a.target, at, e, logits);
+      target_values[e] = logits;
     }
     reductions.lse.add(at, lse_values);
     if (at.ends(64)) reductions.lse.store(a.lse, at, 64);
+    reductions.target.add(at, targets, target_values);
+    if (at.last) reductions.target.store(a.target, at);
     store_unselected<F32>(a.target, at, targets, -100.f);
   }
 };

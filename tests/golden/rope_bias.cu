@@ -11,6 +11,7 @@ struct Epilogue {
   using Pairs = Halves<64, 64>;
   static constexpr int kCols = 1, kRows = 2;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = false;
 
   struct Arguments {
     i32 rows, cols;
@@ -18,7 +19,7 @@ struct Epilogue {
     Matrix positions;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
   };
 

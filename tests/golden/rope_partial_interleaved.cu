@@ -11,13 +11,14 @@ struct Epilogue {
   using Pairs = Interleaved<80, 32>;
   static constexpr int kCols = 1, kRows = 1;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = false;
 
   struct Arguments {
     i32 rows, cols;
     Matrix positions;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
   };
 

@@ -11,12 +11,13 @@ struct Epilogue {
   using Pairs = NoPairs;
   static constexpr int kCols = 0, kRows = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = false;
 
   struct Arguments {
     i32 rows, cols;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
   };
 
@@ -38,12 +39,13 @@ struct Epilogue1 {
   using Pairs = NoPairs;
   static constexpr int kCols = 0, kRows = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = false;
 
   struct Arguments {
     i32 rows, cols;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
   };
 
@@ -67,6 +69,7 @@ struct Epilogue2 {
   using Pairs = NoPairs;
   static constexpr int kCols = 0, kRows = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = false;
 
   struct Arguments {
     i32 rows, cols;
@@ -74,7 +77,7 @@ struct Epilogue2 {
     Matrix out;
   };
 
-  // What a thread has reduced of its two rows, since the last whole width of columns.
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
   struct Reductions {
   };
 

@@ -28,13 +28,14 @@ __device__ __forceinline__ void run_span(const typename Program::Arguments& a, i
   const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2);
   ElementwiseVectors<Program> vectors;
   if constexpr (Program::kCols > 0)
-    Program::cols(a, Position{row, col + in_quad, a.rows, a.cols, col, 0}, vectors.cols);
+    Program::cols(a, Position{row, col + in_quad, a.rows, a.cols, col, 0, false, false}, vectors.cols);
   typename Program::Reductions reductions;
   const float none[8] = {};
   float nothing[1][8];
 #pragma unroll 4
   for (i32 in_tile = 0; in_tile < Span; in_tile += 16) {
-    const Position at{row, col + in_tile + in_quad, a.rows, a.cols, col + in_tile, in_tile};
+    const Position at{row,     col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
+                      in_tile, in_tile + 16 == Span,    false};
     if constexpr (Program::kRows > 0)
 #pragma unroll
       for (int c = 0; c < 4; ++c) Program::rows(a, global_col(at, c), vectors.rows[c]);

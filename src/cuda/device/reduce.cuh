@@ -16,7 +16,8 @@ struct RowSum {
 
   __device__ __forceinline__ static float none() { return 0.f; }
   __device__ __forceinline__ void add(int r, const float (&entries)[4]) {
-    sum[r] += (entries[0] + entries[1]) + (entries[2] + entries[3]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum[r] += entries[i];  // one after the other: a square becomes part of its addition
   }
   __device__ __forceinline__ void add_one(int r, float value) { sum[r] += value; }
   __device__ __forceinline__ void merge_quad() {
@@ -49,44 +50,49 @@ struct RowMax {
   __device__ __forceinline__ float result(int r) const { return largest[r]; }
 };
 
-// sum is Σ exp(value − largest). A largest of ±∞ or NaN is the result by itself.
+// sum is Σ 2^(value·log2 e + shift). The shift brings an entry near the largest to about 2⁰; it follows the largest
+// only when that has grown by a factor of 2^kSlack, so that most entries cost one exponential. Infinite entries and NaN
+// make the sum so.
 struct RowLogSumExp {
-  float largest[2] = {-infinity(), -infinity()};
+  static constexpr float kSlack = 30.f;
+  static constexpr float kNoShift = 3e38f;  // any finite entry asks for another
+  float shift[2] = {kNoShift, kNoShift};
   float sum[2] = {0.f, 0.f};
 
   __device__ __forceinline__ static float none() { return -infinity(); }
   __device__ __forceinline__ void add(int r, const float (&entries)[4]) {
-    const float shift = raise(r, largest_of(entries));
+    follow(r, largest_of(entries));
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum[r] += exp2_approx(fmaf(entries[i], kLog2E, shift));
+    for (int i = 0; i < 4; ++i) sum[r] += exp2_approx(fmaf(entries[i], kLog2E, shift[r]));
   }
-  __device__ __forceinline__ void add_one(int r, float value) { merge(r, value, 1.f); }
-  __device__ __forceinline__ void merge(int r, float other_largest, float other_sum) {
-    const float shift = raise(r, other_largest);
-    sum[r] += other_sum * exp2_approx(fmaf(other_largest, kLog2E, shift));
+  __device__ __forceinline__ void add_one(int r, float value) {
+    follow(r, value);
+    sum[r] += exp2_approx(fmaf(value, kLog2E, shift[r]));
   }
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
       for (int step = 1; step < 4; step *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, largest[r], step);
-        merge(r, other, __shfl_xor_sync(0xffffffffu, sum[r], step));
+        const float other = __shfl_xor_sync(0xffffffffu, shift[r], step);
+        const float other_sum = __shfl_xor_sync(0xffffffffu, sum[r], step);
+        const float both = min(shift[r], other);
+        sum[r] = scaled(sum[r], both - shift[r]) + scaled(other_sum, both - other);
+        shift[r] = both;
       }
   }
-  __device__ __forceinline__ float result(int r) const {
-    const bool finite = fabsf(largest[r]) < infinity();
-    return finite ? largest[r] + logf(sum[r]) : largest[r];
-  }
+  __device__ __forceinline__ float result(int r) const { return logf(sum[r]) - shift[r] * 0.6931471805599453f; }
 
  private:
-  // Takes a value into the largest and the sum to its scale; returns −largest·log2 e, 0 for one that is not finite.
-  __device__ __forceinline__ float raise(int r, float value) {
-    const float both = max_keeping_nan(largest[r], value);
-    const float shift = fabsf(both) == infinity() ? 0.f : -kLog2E * both;
-    sum[r] *= exp2_approx(fmaf(largest[r], kLog2E, shift));
-    largest[r] = both;
-    return shift;
+  __device__ __forceinline__ static float scaled(float sum, float power) {
+    return sum < infinity() ? sum * exp2_approx(power) : sum;
+  }
+  __device__ __forceinline__ void follow(int r, float largest) {
+    if (fmaf(largest, kLog2E, shift[r]) > kSlack && largest < infinity()) {
+      const float next = -kLog2E * largest;
+      sum[r] = scaled(sum[r], next - shift[r]);
+      shift[r] = next;
+    }
   }
 };
 
@@ -100,7 +106,8 @@ struct Partial {
     for (int r = 0; r < 2; ++r) {
       float entries[4];
 #pragma unroll
-      for (int c = 0; c < 4; ++c) entries[c] = global_col(at, c) < at.cols ? values[element_of(r, c)] : Reducer::none();
+      for (int c = 0; c < 4; ++c)
+        entries[c] = at.whole || global_col(at, c) < at.cols ? values[element_of(r, c)] : Reducer::none();
       reducer.add(r, entries);
     }
   }
@@ -133,21 +140,34 @@ __device__ __forceinline__ void finish_row(const Matrix& from, i32 count, const 
   for (int r = 0; r < 2; ++r) values[r] = reducer.result(r);
 }
 
-// The entries of a chunk that its rows' indices select.
+// The entries that the thread's two rows select by their indices, wherever they come by.
 template <class Element>
-__device__ __forceinline__ void store_selected(const Matrix& to, const Position& at, const float (&columns)[2],
-                                               const float (&values)[8]) {
+struct Selected {
+  float value[2];
+  bool found[2] = {false, false};
+
+  __device__ __forceinline__ void add(const Position& at, const float (&columns)[2], const float (&values)[8]) {
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const i32 column = static_cast<i32>(columns[r]), from_first = column - at.col;
-    // Few chunks have one: the others pay for this test alone.
-    if (from_first < 0 || from_first > 9 || column >= at.cols || global_row(at, r) >= at.rows) continue;
+    for (int r = 0; r < 2; ++r) {
+      const i32 column = static_cast<i32>(columns[r]), from_first = column - at.col;
+      // Few chunks have one: the others pay for this test alone.
+      if (from_first < 0 || from_first > 9 || (!at.whole && column >= at.cols)) continue;
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
-      if (from_first == c % 2 + c / 2 * 8)
-        *element<Element>(to, global_row(at, r), 0) = Element::narrow(values[element_of(r, c)]);
+      for (int c = 0; c < 4; ++c) {
+        const bool here = from_first == c % 2 + c / 2 * 8;
+        value[r] = here ? values[element_of(r, c)] : value[r];
+        found[r] |= here;
+      }
+    }
   }
-}
+
+  __device__ __forceinline__ void store(const Matrix& to, const Position& at) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      if (found[r] && global_row(at, r) < at.rows)
+        *element<Element>(to, global_row(at, r), 0) = Element::narrow(value[r]);
+  }
+};
 
 // Rows whose index selects no column: 0 where it is `ignored`, NaN where it is out of range.
 template <class Element>

@@ -16,6 +16,8 @@ struct Position {
   i32 cols;
   i32 chunk_col;  // first column of the warp's chunk
   i32 in_tile;    // the same, counted from the tile's first column: a constant of the unrolled loops
+  bool last;      // of the tile's chunks in these rows
+  bool whole;     // a constant too: all columns of the tile exist
 
   // The chunk ends a group of `width` columns; tiles begin with one.
   __device__ __forceinline__ bool ends(i32 width) const { return (in_tile + 16) % width == 0; }

@@ -40,6 +40,7 @@ class ProgramEmitter {
     out_.line("static constexpr int kCols = ", scope_.kept_cols().size(), ", kRows = ", scope_.kept_rows().size(), ";");
     out_.line("static constexpr int kSpans = ", spans_.size(),
               ", kSpanHead = ", spans_.empty() ? 64 : program_.node(spans_[0]).period, ";");
+    out_.line("static constexpr bool kReduces = ", reduces() ? "true" : "false", ";");
     emit_arguments();
     emit_reductions();
     emit_cols();
@@ -80,20 +81,21 @@ class ProgramEmitter {
       if (node.kind == NodeKind::Store) act(node.index, node.args[0]);
   }
 
-  // Stores of reductions along rows, by operand.
-  template <class Act>
-  void each_reduction(Act act) const {
-    each_store([&](int operand, NodeId value) {
-      if (program_.node(value).kind == NodeKind::Reduce) act(operand, value);
-    });
+  bool reduces() const {
+    return std::ranges::any_of(program_.nodes(), [](const Node& node) { return node.kind == NodeKind::Reduce; });
   }
 
   void emit_reductions() {
     out_.line();
-    out_.line("// What a thread has reduced of its two rows, since the last whole width of columns.");
+    out_.line(
+        "// What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.");
     out_.open("struct Reductions");
-    each_reduction([&](int, NodeId value) {
-      out_.line("Partial<", reduction_type(program_.node(value).reduction), "> ", scope_.value(value), ";");
+    each_store([&](int operand, NodeId value) {
+      const Node& node = program_.node(value);
+      if (node.kind == NodeKind::Reduce)
+        out_.line("Partial<", reduction_type(node.reduction), "> ", scope_.value(value), ";");
+      if (node.kind == NodeKind::SelectCol)
+        out_.line("Selected<", scope_.element(operand), "> ", scope_.value(value), ";");
     });
     out_.close(";");
   }
@@ -363,8 +365,9 @@ class ProgramEmitter {
         // An index that nothing is equal to stands for none.
         const double ignored =
             node.ignored ? static_cast<double>(*node.ignored) : std::numeric_limits<double>::quiet_NaN();
-        out_.line("store_selected<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(node.args[1]),
-                  ", ", arrays_of_[operand], ");");
+        const std::string selected = "reductions." + scope_.value(value);
+        out_.line(selected, ".add(at, ", scope_.value(node.args[1]), ", ", arrays_of_[operand], ");");
+        out_.line("if (at.last) ", selected, ".store(", argument, ", at);");
         out_.line("store_unselected<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(node.args[1]),
                   ", ", float_literal(ignored), ");");
       } else if (is_tile(operand) && !is_staged(operand)) {

@@ -18,6 +18,8 @@ namespace {
 constexpr int kBlockK = 64;               // elements of K a stage of the ring
 constexpr std::size_t kMaxParams = 4096;  // bytes a kernel's parameters may have
 constexpr int kSwizzleBytes = 128;
+constexpr int kWarpgroupRows = 64,
+              kWarpRows = 16;  // inputs come for a consumer's four warps, outputs leave warp by warp
 constexpr std::uintptr_t kWorkspaceAlignment = 256;
 
 // What device/copy.cuh calls CopyParams.
@@ -235,18 +237,18 @@ class GemmPlan final : public Plan {
   void fill_segment(const Problem& problem, std::size_t number, char* params) const {
     const SegmentSpec& spec = spec_.segments[number];
     const BoundSegment& segment = problem.segments[number];
-    const auto encode = [&](const std::vector<StagedOperand>& staged, std::size_t offset, int maps) {
+    const auto encode = [&](const std::vector<StagedOperand>& staged, std::size_t offset, int maps, int rows) {
       for (std::size_t i = 0; i < staged.size(); ++i)
-        encode_operand(problem, spec, segment, staged[i].operand,
+        encode_operand(problem, spec, segment, staged[i].operand, rows,
                        map_at(params, offset, number * static_cast<std::size_t>(maps) + i));
     };
-    encode(staged_inputs(spec), layout_.inputs, input_maps(spec_));
-    encode(staged_outputs(spec), layout_.outputs, output_maps(spec_));
+    encode(staged_inputs(spec), layout_.inputs, input_maps(spec_), kWarpgroupRows);
+    encode(staged_outputs(spec), layout_.outputs, output_maps(spec_), kWarpRows);
     fill_arguments(params + layout_.arguments[number], spec, segment);
   }
 
   void encode_operand(const Problem& problem, const SegmentSpec& spec, const BoundSegment& segment, int operand,
-                      TensorMap& map) const {
+                      int box_rows, TensorMap& map) const {
     const TensorView& tensor = segment.operands[static_cast<std::size_t>(operand)];
     if (segment.rows == 0 || segment.cols == 0) return;
     const int bytes = static_cast<int>(size_of(tensor.dtype()));
@@ -258,7 +260,7 @@ class GemmPlan final : public Plan {
                 .outer = segment.rows,
                 .pitch = segment.rows > 1 ? tensor.stride(0) : whole,
                 .box_inner = std::min(spec_.schedule.sub, kSwizzleBytes / bytes),
-                .box_outer = 64},
+                .box_outer = box_rows},
                problem.call, spec.program.operand(operand).name);
   }
 

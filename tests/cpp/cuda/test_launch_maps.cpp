@@ -89,14 +89,14 @@ TEST_F(LaunchMaps, OfStagedTiles) {
     std::uint32_t box, wide_box;
     int swizzle, wide_swizzle;
   };
-  // A box is a sub-tile; of fp32 elements at most 128 bytes, the widest swizzle.
+  // A box is a sub-tile, of an output a warp's 16 rows of it; of fp32 elements at most 128 bytes, the widest swizzle.
   for (const Case& c : {Case{64, 64, 32, kSwizzle128, kSwizzle128}, Case{32, 32, 32, kSwizzle64, kSwizzle128},
                         Case{16, 16, 16, kSwizzle32, kSwizzle64}}) {
     const Schedule schedule{.tile_n = 128, .stages = 3, .sub = c.sub};
     const FakeLaunch launch = launched(problem, &schedule);
     SCOPED_TRACE(c.sub);
     expect_map(map_at(launch, at.inputs), {kBf16, x.data(), 264, 100, 544, c.box, 64, c.swizzle});
-    expect_map(map_at(launch, at.outputs), {kF32, out.data(), 264, 100, 1072, c.wide_box, 64, c.wide_swizzle});
+    expect_map(map_at(launch, at.outputs), {kF32, out.data(), 264, 100, 1072, c.wide_box, 16, c.wide_swizzle});
   }
 }
 
@@ -112,7 +112,7 @@ TEST_F(LaunchMaps, OfOneRowHaveAPitchTheCopyEngineTakes) {
   expect_map(map_at(launch, at.inputs), {kBf16, x.data(), 100, 1, 208, 64, 64});
   const Segment wide{epilogues::identity(), {{"out", out}}};
   const Problem other = coda::bind("gemm", placed(1, 64), placed(64, 104), {&wide, 1});
-  expect_map(map_at(launched(other, &kPlain), layout_of(other).outputs), {kF32, out.data(), 104, 1, 416, 32, 64});
+  expect_map(map_at(launched(other, &kPlain), layout_of(other).outputs), {kF32, out.data(), 104, 1, 416, 32, 16});
 }
 
 TEST_F(LaunchMaps, OfOneColumn) {

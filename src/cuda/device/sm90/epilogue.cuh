@@ -147,7 +147,8 @@ __device__ __forceinline__ void begin_tile(const typename Program::Arguments& ar
     const i32 row = tile.row + consumer_row<C>(staging.consumer) + static_cast<i32>(thread / 32 * 16 + thread % 32 / 4);
 #pragma unroll
     for (int block = 0; block < kRowBlocks<C>; ++block)
-      Program::cols(arguments, Position{row + block * 64, tile.col, arguments.rows, arguments.cols, tile.col, 0},
+      Program::cols(arguments,
+                    Position{row + block * 64, tile.col, arguments.rows, arguments.cols, tile.col, 0, false, false},
                     vectors.cols[block]);
   }
   if constexpr (Program::kRows > 0) {
@@ -246,31 +247,32 @@ __device__ __forceinline__ void stage_output(u32 to, int chunk, const float (&va
   }
 }
 
-// Sends one staged output's sub-tile to memory.
+// Sends a warp's 16 rows of one staged output's sub-tile to memory.
 template <class C, class Element>
-__device__ __forceinline__ void send_output(const TensorMap* map, u32 from, i32 row, i32 col) {
-  constexpr int kCols = sizeof(typename Element::Storage) == 2 ? C::kSub : kF32BoxCols<C>;
-  constexpr int kBoxBytes = 64 * kCols * static_cast<int>(sizeof(typename Element::Storage));
+__device__ __forceinline__ void send_output(const TensorMap* map, u32 from, u32 warp, i32 row, i32 col) {
+  constexpr int kSize = static_cast<int>(sizeof(typename Element::Storage));
+  constexpr int kCols = kSize == 2 ? C::kSub : kF32BoxCols<C>;
 #pragma unroll
   for (int box = 0; box < C::kSub / kCols; ++box) {
+    const u32 at = from + (box * 64 + warp * 16) * kCols * kSize;
     if constexpr (kAdds<Element>) {
-      tma_add_f32(map, from + box * kBoxBytes, col + box * kCols, row);
+      tma_add_f32(map, at, col + box * kCols, row);
     } else {
-      tma_store(map, from + box * kBoxBytes, col + box * kCols, row);
+      tma_store(map, at, col + box * kCols, row);
     }
   }
 }
 
-// Runs the program on one consumer's part of a tile.
-template <class C, class Program>
-__device__ __forceinline__ void run_epilogue(const typename C::Params& p, const typename Program::Arguments& arguments,
-                                             const Tile& tile, const float (&acc)[kRowBlocks<C>][C::kTileN / 2],
-                                             Staging<C>& staging, const TileVectors<C>& vectors) {
+// Runs the program on one consumer's part of a tile. Each warp stages and sends its own 16 rows, so that none waits for
+// the others.
+template <class C, class Program, bool Whole>
+__device__ __forceinline__ void run_program(const typename C::Params& p, const typename Program::Arguments& arguments,
+                                            const Tile& tile, const float (&acc)[kRowBlocks<C>][C::kTileN / 2],
+                                            Staging<C>& staging, const TileVectors<C>& vectors) {
   using L = Layout<C>;
   using Inputs = typename Program::StagedInputs;
   using Outputs = typename Program::StagedOutputs;
   const u32 lane = lane_id(), warp = uniform(threadIdx.x / 32 % 4);
-  const bool leader = warp == 0 && lane == 0;
   const MatrixLane matrix_lane(warp, lane);
   const i32 first_row = tile.row + consumer_row<C>(staging.consumer);
   if constexpr (Program::kRows > 0) staging.sync();  // until all have written them
@@ -285,7 +287,9 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
                            arguments.rows,
                            arguments.cols,
                            tile.col,
-                           0};
+                           0,
+                           false,
+                           false};
       sum_spans<C, Program>(arguments, first, acc[block], vectors, block, spans);
     }
 #pragma unroll
@@ -294,8 +298,8 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
       InputTiles<C, Inputs> inputs(matrix_lane);
       inputs.begin(staging);
       if constexpr (Outputs::kCount > 0) {
-        if (leader) tma_store_wait_read<C::kOutputBuffers - 1>();
-        staging.sync();
+        if (lane == 0) tma_store_wait_read<C::kOutputBuffers - 1>();
+        __syncwarp();
       }
       const u32 to = staging.output();
 #pragma unroll
@@ -320,7 +324,9 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
                           arguments.rows,
                           arguments.cols,
                           tile.col + in_tile,
-                          in_tile};
+                          in_tile,
+                          in_tile + 16 == C::kOutputTileN,
+                          Whole};
         const ChunkVectors<C, Program> here{vectors.cols[block], spans, vectors.rows + (in_tile + in_quad) * 4};
         Program::chunk(arguments, at, here, acc0, acc1, partner0, partner1, in, out, reductions);
         for_each_constant<Outputs::kCount>([&](auto output) {
@@ -330,18 +336,31 @@ __device__ __forceinline__ void run_epilogue(const typename C::Params& p, const 
       }
       if constexpr (Outputs::kCount > 0) {
         fence_async_proxy();
-        staging.sync();
-        if (leader) {
+        __syncwarp();
+        if (lane == 0) {
           for_each_constant<Outputs::kCount>([&](auto output) {
             using At = ElementAt<decltype(output)::value, Outputs>;
             send_output<C, typename At::Type>(&p.outputs[tile.segment * C::kOutputMaps + output.value],
-                                              to + At::kUnit * L::kSubBytes, row, col);
+                                              to + At::kUnit * L::kSubBytes, warp, row + static_cast<i32>(warp * 16),
+                                              col);
           });
           tma_store_commit();
         }
         staging.output_slot = (staging.output_slot + 1) % C::kOutputBuffers;
       }
     }
+  }
+}
+
+// A reduction leaves out columns past the end. Few tiles have any: the others do not ask.
+template <class C, class Program>
+__device__ __forceinline__ void run_epilogue(const typename C::Params& p, const typename Program::Arguments& arguments,
+                                             const Tile& tile, const float (&acc)[kRowBlocks<C>][C::kTileN / 2],
+                                             Staging<C>& staging, const TileVectors<C>& vectors) {
+  if (Program::kReduces && tile.col + C::kOutputTileN <= arguments.cols) {
+    run_program<C, Program, true>(p, arguments, tile, acc, staging, vectors);
+  } else {
+    run_program<C, Program, false>(p, arguments, tile, acc, staging, vectors);
   }
 }
 

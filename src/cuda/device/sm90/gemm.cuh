@@ -54,7 +54,7 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
       run_epilogue<C, decltype(program)>(p, arguments, tile, acc, staging, vectors);
     });
   }
-  if (warp == 0 && lane_id() == 0) tma_store_wait_all();
+  if (lane_id() == 0) tma_store_wait_all();
 }
 
 template <class C>

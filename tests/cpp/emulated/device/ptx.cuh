@@ -19,7 +19,6 @@ using std::min;
 
 inline float __int_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
-inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __frcp_rn(float a) { return 1.f / a; }
 inline float rsqrtf(float a) { return 1.f / std::sqrt(a); }
 

@@ -148,7 +148,14 @@ class EmulatedTile {
     gather(0, row, acc[0]);
     if constexpr (C::kPair) gather(1, row, acc[1]);
     const auto at = [&](i32 in_tile) {
-      return Position{row_ + row, col_ + in_tile + in_quad, a.rows, a.cols, col_ + in_tile, in_tile};
+      return Position{row_ + row,
+                      col_ + in_tile + in_quad,
+                      a.rows,
+                      a.cols,
+                      col_ + in_tile,
+                      in_tile,
+                      in_tile + 16 == C::kOutputTileN,
+                      col_ + C::kOutputTileN <= a.cols};
     };
     float cols[kAtLeastOne<C::kCols>][2] = {};
     if constexpr (Program::kCols > 0) Program::cols(a, at(0), cols);
