@@ -64,7 +64,7 @@ struct Epilogue {
     reductions.lse.add(at, lse_values);
     if (at.ends(64)) reductions.lse.store(a.lse, at, 64);
     reductions.target.add(at, targets, target_values);
-    if (at.last) reductions.target.store(a.target, at);
+    if (at.last) reductions.target.store(a.target, at, targets, -100.f);
     store_unselected<F32>(a.target, at, targets, -100.f);
   }
 };

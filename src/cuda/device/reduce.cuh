@@ -161,10 +161,12 @@ struct Selected {
     }
   }
 
-  __device__ __forceinline__ void store(const Matrix& to, const Position& at) const {
+  // An index that is `ignored` selects nothing, be it a column or not.
+  __device__ __forceinline__ void store(const Matrix& to, const Position& at, const float (&columns)[2],
+                                        float ignored) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
-      if (found[r] && global_row(at, r) < at.rows)
+      if (found[r] && columns[r] != ignored && global_row(at, r) < at.rows)
         *element<Element>(to, global_row(at, r), 0) = Element::narrow(value[r]);
   }
 };

@@ -365,11 +365,11 @@ class ProgramEmitter {
         // An index that nothing is equal to stands for none.
         const double ignored =
             node.ignored ? static_cast<double>(*node.ignored) : std::numeric_limits<double>::quiet_NaN();
-        const std::string selected = "reductions." + scope_.value(value);
-        out_.line(selected, ".add(at, ", scope_.value(node.args[1]), ", ", arrays_of_[operand], ");");
-        out_.line("if (at.last) ", selected, ".store(", argument, ", at);");
-        out_.line("store_unselected<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(node.args[1]),
-                  ", ", float_literal(ignored), ");");
+        const std::string selected = "reductions." + scope_.value(value), columns = scope_.value(node.args[1]),
+                          rest = concat(argument, ", at, ", columns, ", ", float_literal(ignored), ");");
+        out_.line(selected, ".add(at, ", columns, ", ", arrays_of_[operand], ");");
+        out_.line("if (at.last) ", selected, ".store(", rest);
+        out_.line("store_unselected<", scope_.element(operand), ">(", rest);
       } else if (is_tile(operand) && !is_staged(operand)) {
         out_.line("store_tile<", scope_.element(operand), ", ", access_name(access_of(operand)), ">(", argument,
                   ", at, ", arrays_of_[operand], ");");
