@@ -6,11 +6,13 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/device_memory.h"
 #include "core/options.h"
 #include "core/thread_count.h"
 #include "cpu/fast/fast.h"
 #include "cpu/reference.h"
 #include "cuda/backend.h"
+#include "cuda/launch/memory.h"
 #include "problem/plan_cache.h"
 #include "schedule/records.h"
 
@@ -29,6 +31,12 @@ std::span<const Backend* const> backends() {
   };
   return all;
 }
+
+// Before main(), so that a tensor may be the first thing made on a GPU. Asks no GPU.
+[[maybe_unused]] const bool kMemoryProvided = [] {
+  provide_device_memory(DeviceKind::Cuda, cuda::gpu_memory());
+  return true;
+}();
 
 // The named backend. Errors: NotImplementedError with its reason.
 const Backend& choose_named(const Problem& problem, std::string_view name) {
@@ -78,19 +86,20 @@ std::vector<std::string_view> backend_names(DeviceKind device) {
   return names;
 }
 
-void gemm(const Factor& a, const Factor& b, const Program& program, const Operands& operands,
-          std::string_view backend) {
+void gemm(const Factor& a, const Factor& b, const Program& program, const Operands& operands, std::string_view backend,
+          const Execution& where) {
   const Segment segment{program, operands};
-  gemm(a, b, {&segment, 1}, backend);
+  gemm(a, b, {&segment, 1}, backend, where);
 }
 
-void gemm(const Factor& a, const Factor& b, std::span<const Segment> segments, std::string_view backend) {
-  run(coda::bind("gemm", a, b, segments), backend);
+void gemm(const Factor& a, const Factor& b, std::span<const Segment> segments, std::string_view backend,
+          const Execution& where) {
+  run(coda::bind("gemm", a, b, segments), backend, where);
 }
 
 void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, const Operands& operands,
-                 std::string_view backend) {
-  run(bind_elementwise("elementwise", rows, cols, {program, operands}), backend);
+                 std::string_view backend, const Execution& where) {
+  run(bind_elementwise("elementwise", rows, cols, {program, operands}), backend, where);
 }
 
 void run(const Problem& problem, std::string_view backend, const Execution& where) {

@@ -40,26 +40,33 @@ LlamaConfig parse_llama_config(const std::string& json_text);
 class LlamaModel {
  public:
   /// Reads a folder with config.json and model.safetensors, or the shards model.safetensors.index.json names.
-  /// `dtype`: convert weights to it; nothing: as stored. Errors: FileError, ValueError; nothing is half-loaded.
-  static LlamaModel load(const std::string& folder, std::optional<DType> dtype = {});
+  /// `dtype`: convert weights to it; nothing: as stored. `device`: where the weights are copied to, and where it runs.
+  /// Errors: FileError, ValueError, OutOfMemoryError; nothing is half-loaded.
+  static LlamaModel load(const std::string& folder, std::optional<DType> dtype = {}, Device device = {});
 
-  /// From a checkpoint's tensors by name ("model.layers.0.self_attn.q_proj.weight"). The views are copied unless
-  /// `share`: then they must outlive the model.
-  LlamaModel(LlamaConfig config, const Operands& tensors, std::optional<DType> dtype = {}, bool share = false);
+  /// From a checkpoint's tensors by name ("model.layers.0.self_attn.q_proj.weight"), in host memory or on `device`. The
+  /// views are copied unless `share`: then they must outlive the model. `where`: the stream behind whose work tensors
+  /// on a GPU are read.
+  LlamaModel(LlamaConfig config, const Operands& tensors, std::optional<DType> dtype = {}, bool share = false,
+             Device device = {}, const Execution& where = {});
 
   const LlamaConfig& config() const;
+  Device device() const;
 
-  /// Logits (T,V) f32 of one sequence. tokens: (T,) i32 or i64. Errors: IndexError for a token outside [0,V).
-  Tensor logits(const TensorView& tokens) const;
+  // Tokens may be in host memory or on any GPU. On a GPU the work is queued on `where.stream`.
+
+  /// Logits (T,V) f32 of one sequence, on the model's device. tokens: (T,) i32 or i64. Errors: IndexError for a token
+  /// outside [0,V).
+  Tensor logits(const TensorView& tokens, const Execution& where = {}) const;
 
   /// Cross entropy of predicting targets[t] from tokens[0…t]; logits are never stored.
   Loss loss(const TensorView& tokens, const TensorView& targets, LossReduction reduction = LossReduction::Mean,
-            std::int64_t ignore_index = -100) const;
+            std::int64_t ignore_index = -100, const Execution& where = {}) const;
 
   /// Hidden state (T,d) after each layer, called in order: index 0 is the embedding, `layers` the last layer's output
-  /// before the final norm.
+  /// before the final norm. On the model's device; on a GPU what writes it may still be queued on the stream.
   using LayerObserver = std::function<void(std::int64_t index, const TensorView& hidden)>;
-  void observe_layers(const TensorView& tokens, const LayerObserver& observer) const;
+  void observe_layers(const TensorView& tokens, const LayerObserver& observer, const Execution& where = {}) const;
 
   struct Sampling {
     double temperature = 0;  ///< 0: greedy
@@ -69,7 +76,7 @@ class LlamaModel {
   /// Continues a prompt of at least one token: calls `on_token` with each new token until it returns false or `count`
   /// are made. Errors: ValueError for options out of range and for logits that are NaN.
   void generate(const TensorView& prompt, std::int64_t count, const std::function<bool(std::int64_t)>& on_token,
-                const Sampling& sampling) const;
+                const Sampling& sampling, const Execution& where = {}) const;
 
  private:
   struct State;

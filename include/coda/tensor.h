@@ -1,5 +1,5 @@
 // TensorView: the one thing that crosses every border of the library, a pointer with dtype, shape and strides.
-// Tensor: an owning, contiguous host buffer for C++ callers who have none of their own.
+// Tensor: an owning, contiguous buffer, of the host or of a GPU, for C++ callers who have none of their own.
 #pragma once
 
 #include <array>
@@ -74,22 +74,29 @@ class TensorView {
 /// "[2, 576]"
 std::string shape_text(std::span<const std::int64_t> shape);
 
-/// An owning contiguous host tensor, 64-byte aligned. Copies share the buffer.
+/// An owning contiguous tensor: 64-byte aligned memory of the host, or 256-byte aligned memory of a GPU. Copies share
+/// the buffer. Memory of a GPU belongs to the stream (a CUstream; null: the default one) it was made for: it may be
+/// let go while kernels queued there use it, but not while those of another stream do.
 class Tensor {
  public:
   Tensor() = default;
 
-  /// Uninitialised memory. Errors: ValueError for a negative extent; std::bad_alloc.
-  static Tensor empty(std::initializer_list<std::int64_t> shape, DType dtype);
-  static Tensor empty(std::span<const std::int64_t> shape, DType dtype);
+  /// Uninitialised memory. Errors: ValueError for a negative extent or a GPU that is not there; std::bad_alloc;
+  /// OutOfMemoryError, DeviceError; NotImplementedError without an NVIDIA driver.
+  static Tensor empty(std::initializer_list<std::int64_t> shape, DType dtype, Device device = {},
+                      void* stream = nullptr);
+  static Tensor empty(std::span<const std::int64_t> shape, DType dtype, Device device = {}, void* stream = nullptr);
   static Tensor zeros(std::initializer_list<std::int64_t> shape, DType dtype);
 
   /// `values` (row-major), rounded to `dtype`. Errors: ValueError when the counts differ.
   static Tensor from(std::initializer_list<std::int64_t> shape, std::span<const double> values,
                      DType dtype = DType::F32);
 
-  /// A contiguous copy of a CPU view, rounded to `dtype`.
+  /// A contiguous copy of a CPU view, rounded to `dtype`. Errors: ValueError for a view on a GPU.
   static Tensor copy(const TensorView& source, DType dtype);
+
+  /// A contiguous copy of `source` on `device`, behind what is queued on `stream`. Errors: as empty and copy_elements.
+  static Tensor copy_to(const TensorView& source, Device device, void* stream = nullptr);
 
   const TensorView& view() const { return view_; }
   operator const TensorView&() const { return view_; }  // NOLINT: a Tensor is usable wherever a view is
@@ -102,5 +109,10 @@ class Tensor {
   std::shared_ptr<void> storage_;
   TensorView view_;
 };
+
+/// Copies the elements of a view to another of the same shape and dtype; on a GPU both are contiguous. It runs behind
+/// what is queued on `stream`; when host memory takes part it has ended on return. Errors: ValueError for views that
+/// differ or are strided; NotImplementedError between two GPUs; DeviceError.
+void copy_elements(const TensorView& from, const TensorView& to, void* stream = nullptr);
 
 }  // namespace coda

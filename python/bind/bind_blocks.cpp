@@ -52,7 +52,8 @@ void bind_streams(nb::module_& m) {
       [](const nb::object& x, const NormObject& norm) {
         Arguments args("enter_norm");
         const TensorView view = args.required("x", x);
-        return StreamObject{without_gil([&] { return enter_norm(view, norm.norm); }), args.framework()};
+        const Execution where = args.execution();
+        return StreamObject{without_gil([&] { return enter_norm(view, norm.norm, where); }), args.framework()};
       },
       "x"_a, "norm"_a, "Start of a chain: x (T, d) gives x, x * gamma and the partial sums of x^2.");
   m.def(
@@ -61,7 +62,8 @@ void bind_streams(nb::module_& m) {
         Arguments args("residual_norm");
         const TensorView left = args.required("y", y), right = args.required("weight", weight),
                          residual = args.required("x", x);
-        return StreamObject{without_gil([&] { return residual_norm(left, right, residual, next.norm); }),
+        const Execution where = args.execution();
+        return StreamObject{without_gil([&] { return residual_norm(left, right, residual, next.norm, {}, where); }),
                             args.framework()};
       },
       "y"_a, "weight"_a, "x"_a, "next"_a, "y @ weight.T + x, and what the next norm needs. y: (T, k); weight: (d, k).");
@@ -74,7 +76,9 @@ void bind_linears(nb::module_& m) {
         Arguments args("norm_linear");
         const TensorView w = args.required("weight", weight);
         const auto b = args.optional("bias", bias);
-        return export_whole(without_gil([&] { return norm_linear(stream.stream, norm.norm, w, b); }), stream.framework);
+        const Execution where = stream.execution();
+        return export_whole(without_gil([&] { return norm_linear(stream.stream, norm.norm, w, b, {}, where); }),
+                            stream.framework);
       },
       "stream"_a, "norm"_a, "weight"_a, "bias"_a = nb::none(), "norm(x) @ weight.T (+ bias): (T, n). weight: (n, d).");
   m.def(
@@ -84,7 +88,8 @@ void bind_linears(nb::module_& m) {
         Arguments args("gated_mlp");
         const TensorView g = args.required("gate_weight", gate_weight), u = args.required("up_weight", up_weight);
         const auto gb = args.optional("gate_bias", gate_bias), ub = args.optional("up_bias", up_bias);
-        return export_whole(without_gil([&] { return gated_mlp(stream.stream, norm.norm, g, u, gate, gb, ub); }),
+        const Execution where = stream.execution();
+        return export_whole(without_gil([&] { return gated_mlp(stream.stream, norm.norm, g, u, gate, gb, ub, where); }),
                             stream.framework);
       },
       "stream"_a, "norm"_a, "gate_weight"_a, "up_weight"_a, "gate"_a = "swiglu", "gate_bias"_a = nb::none(),
@@ -98,8 +103,9 @@ void bind_attention(nb::module_& m) {
          double scale) {
         Arguments args("causal_attention");
         const TensorView queries = args.required("q", q), keys = args.required("k", k), values = args.required("v", v);
+        const Execution where = args.execution();
         return export_whole(
-            without_gil([&] { return causal_attention(queries, keys, values, heads, kv_heads, scale); }),
+            without_gil([&] { return causal_attention(queries, keys, values, heads, kv_heads, scale, where); }),
             args.framework());
       },
       "q"_a, "k"_a, "v"_a, nb::kw_only(), "heads"_a, "kv_heads"_a, "scale"_a = 0.0,
@@ -122,7 +128,8 @@ void bind_loss(nb::module_& m) {
         Arguments args("lm_head_loss");
         const TensorView w = args.required("weight", weight), t = args.required("targets", targets);
         const LossReduction by = to_loss_reduction("lm_head_loss", reduction);
-        return without_gil([&] { return lm_head_loss(stream.stream, norm.norm, w, t, by, ignore_index); });
+        const Execution where = stream.execution();
+        return without_gil([&] { return lm_head_loss(stream.stream, norm.norm, w, t, by, ignore_index, where); });
       },
       "stream"_a, "norm"_a, "weight"_a, "targets"_a, "reduction"_a = "mean", "ignore_index"_a = -100,
       "Cross entropy of norm(x) @ weight.T with targets (T,); the logits are never stored.\n"

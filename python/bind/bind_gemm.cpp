@@ -90,9 +90,10 @@ nb::list elementwise_of_objects(const Program& program, const nb::dict& operands
   Given given = read_operands("elementwise", program, operands);
   const Target target = elementwise_target(given, shape);
   Ready ready = make_ready("elementwise", std::move(given), target);
+  const Execution where = execution_on(target.device);
   {
     const nb::gil_scoped_release release;
-    elementwise(target.rows, target.cols, program, ready.operands, backend);
+    elementwise(target.rows, target.cols, program, ready.operands, backend, where);
   }
   return std::move(ready.outputs);
 }

@@ -88,10 +88,11 @@ void bind_qkv(nb::module_& m) {
         Arguments args("qkv_rope");
         std::vector<Array> norms;
         const QkvWeights weights = qkv_weights(args, {q, k, v, q_bias, k_bias, v_bias, q_norm, k_norm}, norms);
+        const Execution where = stream.execution();
         Qkv result;
         {
           const nb::gil_scoped_release release;
-          result = qkv_rope(stream.stream, norm.norm, weights, rope.rope, rope.tensors);
+          result = qkv_rope(stream.stream, norm.norm, weights, rope.rope, rope.tensors, where);
         }
         return nb::make_tuple(export_whole(result.q, stream.framework), export_whole(result.k, stream.framework),
                               export_whole(result.v, stream.framework));
@@ -139,10 +140,12 @@ void bind_transformer_layer(nb::module_& m) {
          std::int64_t heads, std::int64_t kv_heads, const std::string& gate) {
         const LayerConfig config{
             .heads = heads, .kv_heads = kv_heads, .head = rope.rope.head, .rope = rope.rope, .gate = gate};
+        const Execution where = stream.execution();
         NormedStream result;
         {
           const nb::gil_scoped_release release;
-          result = transformer_layer(stream.stream, layer.weights, config, rope.tensors, next_norm.norm);
+          result =
+              transformer_layer(stream.stream, layer.weights, config, rope.tensors, next_norm.norm, nullptr, where);
         }
         return StreamObject{std::move(result), stream.framework};
       },

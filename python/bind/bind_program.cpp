@@ -86,14 +86,15 @@ void bind_program_class(nb::module_& module) {
       module, "Program",
       "What happens to the accumulator of one matrix product; immutable. Equal programs have equal text.")
       .def_prop_ro("name", &Program::name)
-      .def_prop_ro("text", &to_text, "The program as text, which parse() reads back exactly.")
+      .def_prop_ro("text", nb::overload_cast<const Program&>(&to_text),
+                   "The program as text, which parse() reads back exactly.")
       .def_prop_ro("operands", [](const Program& p) { return std::vector(p.operands().begin(), p.operands().end()); })
       .def_prop_ro("accumulators", &Program::accumulators, "Accumulators it reads: 0 (elementwise), 1, or 2 (a pair).")
       .def_prop_ro("column_granule", &Program::column_granule, "N must be a multiple of this.")
       .def("simplify", &simplify, "An equal program with fewer nodes.")
       .def_static("parse", &parse_program, "text"_a,
                   "The program with that text. Raises ValueError with line and column when it does not parse.")
-      .def("__str__", &to_text)
+      .def("__str__", nb::overload_cast<const Program&>(&to_text))
       .def("__repr__",
            [](const Program& p) {
              return concat("<Program ", p.name(), ": ", p.operands().size(), " operands, ", p.nodes().size(),
@@ -103,7 +104,7 @@ void bind_program_class(nb::module_& module) {
           "__eq__", [](const Program& a, const Program& b) { return to_text(a) == to_text(b); }, "other"_a,
           nb::is_operator())
       .def("__hash__", [](const Program& p) { return nb::hash(nb::cast(to_text(p))); })
-      .def("__getstate__", &to_text)
+      .def("__getstate__", nb::overload_cast<const Program&>(&to_text))
       .def("__setstate__", [](Program* self, const std::string& text) { new (self) Program(parse_program(text)); });
 }
 

@@ -20,6 +20,8 @@ struct NormObject {
 struct StreamObject {
   NormedStream stream;
   Framework framework = Framework::Numpy;
+
+  Execution execution() const { return execution_on(stream.x.view().device()); }
 };
 
 /// The arguments of one block, by name, and what keeps their memory alive.
@@ -36,8 +38,9 @@ class Arguments {
     return required(name, object);
   }
 
-  /// Framework of the first tensor.
+  /// Framework of the first tensor, and where work on its device runs.
   Framework framework() const { return held_.empty() ? Framework::Numpy : held_.front().framework; }
+  Execution execution() const { return execution_on(held_.empty() ? Device{} : held_.front().device); }
 
   /// Hands over the objects that own the memory.
   std::vector<Array> take() { return std::move(held_); }

@@ -44,7 +44,7 @@ void bind_number(const Operand& operand, double number, const Target& target, Re
   const DType dtype = operand.dtype.value_or(DType::F32);
   if (target.device.kind == DeviceKind::Cuda) {
     const Place place{"gemm", operand_name(operand)};
-    ready.held.push_back(import_array(scalar_on_gpu(number, dtype, target.device), place, Access::Read, Devices::Any));
+    ready.held.push_back(import_array(scalar_on_gpu(number, dtype, target.device), place));
     ready.operands.push_back({operand.name, ready.held.back().view()});
     return;
   }
@@ -71,7 +71,7 @@ Given read_operands(std::string_view call, const Program& program, const nb::dic
     given.objects[at] = nb::borrow(object);
     if (operand.shape == Shape::Scalar && operand.role == Role::Input && is_number(object)) continue;
     const Access access = operand.role == Role::Input ? Access::Read : Access::Write;
-    given.arrays[at] = import_array(object, {call, operand_name(operand)}, access, Devices::Any);
+    given.arrays[at] = import_array(object, {call, operand_name(operand)}, access);
   }
   return given;
 }

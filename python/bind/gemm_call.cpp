@@ -17,7 +17,7 @@ HeldFactor read_factor(const nb::object& object, const std::string& name, bool b
   held.factor.view = objects.view;
   for (std::size_t i = 0; i < objects.parts.size(); ++i) {
     const Place place{"gemm", objects.parts.size() == 1 ? name : concat(name, " part ", i)};
-    Array array = import_array(objects.parts[i], place, Access::Read, Devices::Any);
+    Array array = import_array(objects.parts[i], place);
     if (batched && array.rank() > 2) {
       const bool whole = objects.view != Factor::View::Concat;  // a concat of A has no batch of its own
       if (i == 0 && whole) held.batch.assign(array.shape.begin(), array.shape.end() - 1);
@@ -43,9 +43,7 @@ void append(std::vector<T>& to, std::vector<T>&& from) {
 
 }  // namespace
 
-Execution GemmCall::execution() const {
-  return {.stream = device.kind == DeviceKind::Cuda ? current_stream(device) : nullptr};
-}
+Execution GemmCall::execution() const { return execution_on(device); }
 
 nb::list GemmCall::results() const {
   nb::list results;

@@ -135,7 +135,7 @@ bool is_torch_on_gpu(nb::handle object) {
   return is_instance(object, "torch", "Tensor") && nb::cast<bool>(object.attr("is_cuda"));
 }
 
-void require_cpu(nb::handle object, const Place& place, Devices devices) {
+void require_cpu(nb::handle object, const Place& place) {
   constexpr int kCpu = 1, kCudaHost = 3;  // DLPack's device kinds
   int kind = 0;
   try {
@@ -145,13 +145,12 @@ void require_cpu(nb::handle object, const Place& place, Devices devices) {
   }
   if (kind == kCpu || kind == kCudaHost) return;
   const std::string device = text_of(nb::getattr(object, "device", nb::str("another device")));
-  throw NotImplementedError(
-      concat(place.text(), " is on ", device, ", expected a CPU tensor",
-             devices == Devices::Cpu ? ": call .cpu() first" : " or a torch tensor on a GPU: use torch.from_dlpack"));
+  throw NotImplementedError(concat(place.text(), " is on ", device,
+                                   ", expected a CPU tensor or a torch tensor on a GPU: use torch.from_dlpack"));
 }
 
-Array import_dlpack(nb::object object, const Place& place, Access access, Devices devices) {
-  require_cpu(object, place, devices);
+Array import_dlpack(nb::object object, const Place& place, Access access) {
+  require_cpu(object, place);
   const bool torch = is_instance(object, "torch", "Tensor");
   if (torch && nb::cast<bool>(object.attr("requires_grad"))) {
     REQUIRE(ValueError, access == Access::Read, place.text(),
@@ -179,11 +178,11 @@ Array import_dlpack(nb::object object, const Place& place, Access access, Device
 
 }  // namespace
 
-Array import_array(nb::handle object, const Place& place, Access access, Devices devices) {
+Array import_array(nb::handle object, const Place& place, Access access) {
   nb::object array = nb::borrow(object);
-  if (devices == Devices::Any && is_torch_on_gpu(object)) return import_torch_on_gpu(std::move(array), place, access);
+  if (is_torch_on_gpu(object)) return import_torch_on_gpu(std::move(array), place, access);
   if (is_instance(object, "numpy", "ndarray")) return import_numpy(std::move(array), place, access);
-  if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access, devices);
+  if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access);
   const bool readable = nb::hasattr(object, "__array_interface__") && access == Access::Read;
   if (!readable) refuse_type(object, place);
   return import_numpy(nb::module_::import_("numpy").attr("asarray")(object), place, access);
@@ -206,9 +205,15 @@ void* current_stream(Device device) {
   return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream.attr("cuda_stream")));
 }
 
+Execution execution_on(Device device) {
+  return {.stream = device.kind == DeviceKind::Cuda ? current_stream(device) : nullptr};
+}
+
 nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& shape, Framework framework) {
   const std::vector<std::size_t> extents(shape.begin(), shape.end());
   const DType dtype = tensor.view().dtype();
+  const Device device = tensor.view().device();
+  if (device.kind == DeviceKind::Cuda) framework = Framework::Torch;
   const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
   const bool as_bits = dtype == DType::BF16 && framework == Framework::Numpy;  // numpy knows no bf16 of its own
   const nb::dlpack::dtype_code code = as_bits                ? nb::dlpack::dtype_code::UInt
@@ -219,7 +224,9 @@ nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& 
   const nb::capsule owner(new Tensor(tensor), [](void* held) noexcept { delete static_cast<Tensor*>(held); });
   void* const data = tensor.view().data();
   if (framework == Framework::Torch)
-    return nb::cast(nb::ndarray<nb::pytorch>(data, extents.size(), extents.data(), owner, nullptr, type));
+    return nb::cast(nb::ndarray<nb::pytorch>(
+        data, extents.size(), extents.data(), owner, nullptr, type,
+        device.kind == DeviceKind::Cuda ? nb::device::cuda::value : nb::device::cpu::value, device.index));
   nb::object array = nb::cast(nb::ndarray<nb::numpy>(data, extents.size(), extents.data(), owner, nullptr, type));
   return as_bits ? array.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16")) : array;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "coda/backend.h"
 #include "coda/tensor.h"
 #include "core/check.h"
 
@@ -22,9 +23,6 @@ namespace nb = nanobind;
 enum class Framework : std::uint8_t { Numpy, Torch };
 
 enum class Access : std::uint8_t { Read, Write };
-
-/// Where a tensor may be: blocks and models run on the CPU alone, gemm wherever a backend does.
-enum class Devices : std::uint8_t { Cpu, Any };
 
 /// What an error calls a tensor: {"gemm", "operand 'bias'"}.
 struct Place {
@@ -50,7 +48,7 @@ struct Array {
 
 /// The memory of a framework's tensor; on a GPU, of torch alone. Errors: TypeError, ValueError, NotImplementedError (on
 /// a device that is not taken).
-Array import_array(nb::handle object, const Place& place, Access access = Access::Read, Devices devices = Devices::Cpu);
+Array import_array(nb::handle object, const Place& place, Access access = Access::Read);
 
 /// An uninitialised torch tensor on a GPU.
 nb::object empty_on_gpu(const std::vector<std::int64_t>& shape, DType dtype, Device device);
@@ -61,7 +59,10 @@ nb::object scalar_on_gpu(double value, DType dtype, Device device);
 /// torch's current stream on a GPU, as a CUstream.
 void* current_stream(Device device);
 
-/// A framework's tensor of that shape on coda's memory, which it keeps alive.
+/// Where work on a device's tensors runs: torch's current stream on a GPU.
+Execution execution_on(Device device);
+
+/// A framework's tensor of that shape on coda's memory, which it keeps alive; torch's on a GPU.
 nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& shape, Framework framework);
 
 }  // namespace coda::python

@@ -750,13 +750,13 @@ class LlamaConfig:
 class LlamaModel:
     """A LLaMA-family model. tokens: (T,) i32 or i64, or a list of ints."""
 
-    def __init__(self, config: object, tensors: dict, dtype: object | None = None, share: bool = False) -> None:
+    def __init__(self, config: object, tensors: dict, dtype: object | None = None, share: bool = False, device: object = 'cpu') -> None:
         """
-        From a checkpoint's tensors by name. config: a LlamaConfig, the text of a config.json, or its dict; dtype: convert weights to it; share: use the tensors' memory instead of a copy.
+        From a checkpoint's tensors by name. config: a LlamaConfig, the text of a config.json, or its dict; dtype: convert weights to it; share: use the tensors' memory instead of a copy; device: where it runs, 'cpu', 'cuda' or 'cuda:N'.
         """
 
     @staticmethod
-    def load(folder: object, dtype: object | None = None) -> LlamaModel:
+    def load(folder: object, dtype: object | None = None, device: object = 'cpu') -> LlamaModel:
         """
         Reads a folder with config.json and safetensors. Raises OSError and ValueError; nothing is half-loaded.
         """
@@ -764,9 +764,13 @@ class LlamaModel:
     @property
     def config(self) -> LlamaConfig: ...
 
+    @property
+    def device(self) -> str:
+        """Where it runs: 'cpu', 'cuda:0'."""
+
     def logits(self, tokens: object) -> object:
         """
-        (T, V) f32 logits of one sequence. Raises IndexError for a token outside [0, V).
+        (T, V) f32 logits of one sequence, on the model's device. Raises IndexError for a token outside [0, V).
         """
 
     def loss(self, tokens: object, targets: object, reduction: str = 'mean', ignore_index: int = -100) -> Loss:

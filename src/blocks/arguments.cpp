@@ -7,7 +7,6 @@
 namespace coda {
 namespace {
 
-constexpr std::int64_t kMaxPartials = 64;
 constexpr std::int64_t kPartialUnit = 64;
 
 std::string expected_text(std::initializer_list<Extent> extents) {
@@ -21,34 +20,36 @@ std::string expected_text(std::initializer_list<Extent> extents) {
 
 }  // namespace
 
-void require_shape(std::string_view call, std::string_view name, const TensorView& tensor,
+void require_shape(const Caller& caller, std::string_view name, const TensorView& tensor,
                    std::initializer_list<Extent> extents) {
   const auto shape = tensor.shape();
   const bool fits =
       std::equal(shape.begin(), shape.end(), extents.begin(), extents.end(),
                  [](std::int64_t got, const Extent& want) { return want.value < 0 || got == want.value; });
-  REQUIRE(ValueError, fits, call, ": ", name, " has shape ", shape_text(shape), ", expected ", expected_text(extents));
-  REQUIRE(NotImplementedError, tensor.device().kind == DeviceKind::Cpu, call, ": ", name,
-          " is on a GPU, expected host memory: copy it first");
+  REQUIRE(ValueError, fits, caller.name, ": ", name, " has shape ", shape_text(shape), ", expected ",
+          expected_text(extents));
+  require_memory(caller.name, name, tensor, caller.home);
 }
 
-void require_shape_if_given(std::string_view call, std::string_view name, const std::optional<TensorView>& tensor,
+void require_shape_if_given(const Caller& caller, std::string_view name, const std::optional<TensorView>& tensor,
                             std::initializer_list<Extent> extents) {
-  if (tensor) require_shape(call, name, *tensor, extents);
+  if (tensor) require_shape(caller, name, *tensor, extents);
 }
 
-void require_stream(std::string_view call, const NormedStream& stream) {
-  require_shape(call, "stream.x", stream.x, {{-1, "T"}, {-1, "d"}});
+Caller require_stream(std::string_view call, const NormedStream& stream) {
+  const Caller caller{call, {stream.x.view().device(), "stream.x"}};
+  require_shape(caller, "stream.x", stream.x, {{-1, "T"}, {-1, "d"}});
   const std::int64_t rows = stream.x.view().shape(0), width = stream.x.view().shape(1);
   REQUIRE(ValueError, width > 0, call, ": stream.x has shape ", shape_text(stream.x.view().shape()),
           ", expected at least one column: a norm needs a width");
-  require_shape(call, "stream.h", stream.h, {{rows, "T"}, {width, "d"}});
-  require_shape(call, "stream.sum_sq", stream.sum_sq, {{rows, "T"}, {-1, "partials"}});
+  require_shape(caller, "stream.h", stream.h, {{rows, "T"}, {width, "d"}});
+  require_shape(caller, "stream.sum_sq", stream.sum_sq, {{rows, "T"}, {-1, "partials"}});
+  return caller;
 }
 
-void require_norm(std::string_view call, std::string_view name, const RmsNorm& norm, std::int64_t width) {
+void require_norm(const Caller& caller, std::string_view name, const RmsNorm& norm, std::int64_t width) {
   if (norm.kind == epilogues::NormWeight::None) return;
-  require_shape(call, name, norm.weight, {{width, "the width that is normalised"}});
+  require_shape(caller, name, norm.weight, {{width, "the width that is normalised"}});
 }
 
 std::int64_t partial_width_for(std::int64_t columns) {

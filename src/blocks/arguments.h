@@ -1,4 +1,4 @@
-// Checks of the blocks' arguments. `call` and `name` are what errors begin with.
+// Checks of the blocks' arguments. The call and `name` are what errors begin with.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "coda/blocks.h"
+#include "problem/factors.h"
 
 namespace coda {
 
@@ -16,19 +17,28 @@ struct Extent {
   std::string_view meaning;
 };
 
-/// Errors: ValueError unless the argument has just these extents; NotImplementedError unless it is in host memory.
-void require_shape(std::string_view call, std::string_view name, const TensorView& tensor,
+/// A call whose arguments are checked, and the device they must be on.
+struct Caller {
+  std::string_view name;
+  Home home;
+};
+
+/// Errors: ValueError unless the argument has just these extents and is at the caller's home.
+void require_shape(const Caller& caller, std::string_view name, const TensorView& tensor,
                    std::initializer_list<Extent> extents);
-void require_shape_if_given(std::string_view call, std::string_view name, const std::optional<TensorView>& tensor,
+void require_shape_if_given(const Caller& caller, std::string_view name, const std::optional<TensorView>& tensor,
                             std::initializer_list<Extent> extents);
 
-/// Errors: ValueError unless x, h and sum_sq fit together and have a width.
-void require_stream(std::string_view call, const NormedStream& stream);
+/// The caller at home where the stream is. Errors: ValueError unless x, h and sum_sq fit together and have a width.
+Caller require_stream(std::string_view call, const NormedStream& stream);
 
 /// Errors: ValueError for a weight of another length than `width`.
-void require_norm(std::string_view call, std::string_view name, const RmsNorm& norm, std::int64_t width);
+void require_norm(const Caller& caller, std::string_view name, const RmsNorm& norm, std::int64_t width);
 
-/// The partial width that leaves at most 64 partials for `columns`, which is what a load of them finishes.
+/// Partials a load finishes.
+inline constexpr std::int64_t kMaxPartials = 64;
+
+/// The partial width that leaves at most kMaxPartials for `columns`.
 std::int64_t partial_width_for(std::int64_t columns);
 std::int64_t partial_count_for(std::int64_t columns);
 

@@ -8,19 +8,19 @@ namespace coda {
 
 Tensor gated_mlp(const NormedStream& stream, const RmsNorm& norm, const TensorView& gate_weight,
                  const TensorView& up_weight, const std::string& gate, const std::optional<TensorView>& gate_bias,
-                 const std::optional<TensorView>& up_bias) {
-  require_stream("gated_mlp", stream);
+                 const std::optional<TensorView>& up_bias, const Execution& where) {
+  const Caller caller = require_stream("gated_mlp", stream);
   const TensorView& h = stream.h;
-  require_shape("gated_mlp", "gate_weight", gate_weight, {{-1, "f"}, {h.shape(1), "d, the width of the stream"}});
+  require_shape(caller, "gate_weight", gate_weight, {{-1, "f"}, {h.shape(1), "d, the width of the stream"}});
   const std::int64_t width = gate_weight.shape(0);
-  require_shape("gated_mlp", "up_weight", up_weight,
+  require_shape(caller, "up_weight", up_weight,
                 {{width, "f, the rows of gate_weight"}, {h.shape(1), "d, the width of the stream"}});
-  require_shape_if_given("gated_mlp", "gate_bias", gate_bias, {{width, "f, the rows of gate_weight"}});
-  require_shape_if_given("gated_mlp", "up_bias", up_bias, {{width, "f, the rows of gate_weight"}});
+  require_shape_if_given(caller, "gate_bias", gate_bias, {{width, "f, the rows of gate_weight"}});
+  require_shape_if_given(caller, "up_bias", up_bias, {{width, "f, the rows of gate_weight"}});
   REQUIRE(ValueError, gate_bias.has_value() == up_bias.has_value(), "gated_mlp: ", gate_bias ? "up_bias" : "gate_bias",
           " is missing, expected both biases or neither: give zeros for the other");
 
-  const Tensor out = Tensor::empty({h.shape(0), width}, h.dtype());
+  const Tensor out = Tensor::empty({h.shape(0), width}, h.dtype(), h.device(), where.stream);
   Operands operands{{"sum_sq", stream.sum_sq}, {"out", out}};
   if (gate_bias) {
     operands.push_back({"gate_bias", *gate_bias});
@@ -31,7 +31,7 @@ Tensor gated_mlp(const NormedStream& stream, const RmsNorm& norm, const TensorVi
   options.gated.bias = gate_bias.has_value();
   const Program program = remembered(std::tuple(key_of(options.norm), gate, options.gated.bias),
                                      [&] { return epilogues::rms_gated(options); });
-  gemm(h, pair(gate_weight.transposed(), up_weight.transposed()), program, operands);
+  gemm(h, pair(gate_weight.transposed(), up_weight.transposed()), program, operands, {}, where);
   return out;
 }
 

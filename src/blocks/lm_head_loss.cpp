@@ -1,5 +1,8 @@
-// Cross entropy of the head: the product leaves log-sum-exp partials and the target's logit of each token; a pass over
-// T numbers finishes them.
+// Cross entropy of the head: the product leaves log-sum-exp partials and the target's logit of each token; passes over
+// them finish the loss of each.
+#include <algorithm>
+#include <span>
+
 #include "blocks/arguments.h"
 #include "blocks/indices.h"
 #include "blocks/remembered.h"
@@ -10,6 +13,28 @@
 namespace coda {
 namespace {
 
+// A kernel of a GPU reduces the columns of one tile: a wider group fits none.
+constexpr std::int64_t kWidestOnGpu = 128;
+
+/// Fewer partials, of `width` partials each.
+Program fewer_program(std::int64_t width) {
+  Builder b("fewer_partials");
+  b.store("fewer", reduce_row(b.load_tile("lse").named("lse"), Reduction::LogSumExp, width));
+  return b.build();
+}
+
+/// The partials, or as few of them as a load finishes.
+Tensor few_enough(const Tensor& lse, const Execution& where) {
+  const TensorView& many = lse;
+  const std::int64_t rows = many.shape(0), count = many.shape(1);
+  if (count <= kMaxPartials) return lse;
+  const std::int64_t width = partial_width_for(count);
+  const Program program = remembered(std::tuple(width), [&] { return fewer_program(width); });
+  const Tensor fewer = Tensor::empty({rows, partial_count_for(count)}, DType::F32, many.device(), where.stream);
+  elementwise(rows, count, program, {{"lse", lse}, {"fewer", fewer}}, {}, where);
+  return fewer;
+}
+
 /// loss = log Σ exp − target's logit
 Program finish_program() {
   Builder b("finish_loss");
@@ -19,13 +44,14 @@ Program finish_program() {
 }
 
 /// Sets ignored tokens to 0 and sums the others.
-Loss reduced(const Tensor& per_token, const TensorView& targets, LossReduction reduction, std::int64_t ignore_index) {
+Loss reduced(const Tensor& per_token, std::span<const std::int64_t> targets, LossReduction reduction,
+             std::int64_t ignore_index) {
   Loss loss;
   loss.per_token = per_token;
   auto* values = per_token.data<float>();
   double sum = 0;
-  for (std::int64_t row = 0; row < targets.shape(0); ++row) {
-    if (index_at(targets, row) == ignore_index) {
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    if (targets[row] == ignore_index) {
       values[row] = 0;
       continue;
     }
@@ -45,29 +71,39 @@ Loss reduced(const Tensor& per_token, const TensorView& targets, LossReduction r
 }  // namespace
 
 Loss lm_head_loss(const NormedStream& stream, const RmsNorm& norm, const TensorView& weight, const TensorView& targets,
-                  LossReduction reduction, std::int64_t ignore_index) {
-  require_stream("lm_head_loss", stream);
+                  LossReduction reduction, std::int64_t ignore_index, const Execution& where) {
+  const Caller caller = require_stream("lm_head_loss", stream);
   const TensorView& h = stream.h;
+  const Device device = h.device();
   const std::int64_t rows = h.shape(0);
-  require_shape("lm_head_loss", "weight", weight, {{-1, "V"}, {h.shape(1), "d, the width of the stream"}});
+  require_shape(caller, "weight", weight, {{-1, "V"}, {h.shape(1), "d, the width of the stream"}});
   const std::int64_t vocabulary = weight.shape(0);
   REQUIRE(ValueError, vocabulary > 0, "lm_head_loss: weight has shape ", shape_text(weight.shape()),
           ", expected at least one row: the vocabulary is empty");
-  check_targets("lm_head_loss", targets, rows, vocabulary, ignore_index);
+  const std::vector<std::int64_t> numbers = read_targets(caller, targets, rows, vocabulary, ignore_index, where);
 
-  const Tensor lse = Tensor::empty({rows, partial_count_for(vocabulary)}, DType::F32);
-  const Tensor target = Tensor::empty({rows}, DType::F32);
-  const epilogues::RmsLse options{delayed(stream, norm), {partial_width_for(vocabulary), ignore_index}};
+  const bool on_gpu = device.kind != DeviceKind::Cpu;
+  const std::int64_t width =
+      on_gpu ? std::min(partial_width_for(vocabulary), kWidestOnGpu) : partial_width_for(vocabulary);
+  const auto made = [&](std::initializer_list<std::int64_t> shape) {
+    return Tensor::empty(shape, DType::F32, device, where.stream);
+  };
+  const Tensor lse = made({rows, (vocabulary + width - 1) / width}), target = made({rows}), per_token = made({rows});
+  const Tensor moved = targets.device() == device ? Tensor() : indices_on(device, numbers, where);
+  const epilogues::RmsLse options{delayed(stream, norm), {width, ignore_index}};
   const Program program =
       remembered(std::tuple(key_of(options.norm), options.lse.partial_width, options.lse.ignore_index),
                  [&] { return epilogues::rms_lse(options); });
   gemm(h, weight.transposed(), program,
-       {{"sum_sq", stream.sum_sq}, {"targets", targets}, {"lse", lse}, {"target", target}});
+       {{"sum_sq", stream.sum_sq},
+        {"targets", targets.device() == device ? targets : moved.view()},
+        {"lse", lse},
+        {"target", target}},
+       {}, where);
 
   static const Program finish = finish_program();
-  const Tensor per_token = Tensor::empty({rows}, DType::F32);
-  elementwise(rows, 1, finish, {{"lse", lse}, {"target", target}, {"loss", per_token}});
-  return reduced(per_token, targets, reduction, ignore_index);
+  elementwise(rows, 1, finish, {{"lse", few_enough(lse, where)}, {"target", target}, {"loss", per_token}}, {}, where);
+  return reduced(on_gpu ? Tensor::copy_to(per_token, {}, where.stream) : per_token, numbers, reduction, ignore_index);
 }
 
 }  // namespace coda

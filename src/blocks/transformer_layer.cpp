@@ -18,30 +18,30 @@ void check_config(const LayerConfig& config) {
           config.head, " (config.head)");
 }
 
-void check_weights(const LayerWeights& weights, const LayerConfig& config, std::int64_t width) {
+void check_weights(const Caller& caller, const LayerWeights& weights, const LayerConfig& config, std::int64_t width) {
   const Extent columns{width, "d, the width of the stream"};
   const Extent queries{config.heads * config.head, "heads·head"};
   const Extent keys{config.kv_heads * config.head, "kv_heads·head"};
-  require_shape(kCall, "weights.qkv.q", weights.qkv.q, {queries, columns});
-  require_shape(kCall, "weights.qkv.k", weights.qkv.k, {keys, columns});
-  require_shape(kCall, "weights.qkv.v", weights.qkv.v, {keys, columns});
-  require_shape_if_given(kCall, "weights.qkv.q_bias", weights.qkv.q_bias, {queries});
-  require_shape_if_given(kCall, "weights.qkv.k_bias", weights.qkv.k_bias, {keys});
-  require_shape_if_given(kCall, "weights.qkv.v_bias", weights.qkv.v_bias, {keys});
+  require_shape(caller, "weights.qkv.q", weights.qkv.q, {queries, columns});
+  require_shape(caller, "weights.qkv.k", weights.qkv.k, {keys, columns});
+  require_shape(caller, "weights.qkv.v", weights.qkv.v, {keys, columns});
+  require_shape_if_given(caller, "weights.qkv.q_bias", weights.qkv.q_bias, {queries});
+  require_shape_if_given(caller, "weights.qkv.k_bias", weights.qkv.k_bias, {keys});
+  require_shape_if_given(caller, "weights.qkv.v_bias", weights.qkv.v_bias, {keys});
   for (const auto* norm : {&weights.qkv.q_norm, &weights.qkv.k_norm})
     if (*norm)
-      require_norm(kCall, norm == &weights.qkv.q_norm ? "weights.qkv.q_norm" : "weights.qkv.k_norm", **norm,
+      require_norm(caller, norm == &weights.qkv.q_norm ? "weights.qkv.q_norm" : "weights.qkv.k_norm", **norm,
                    config.head);
-  require_shape(kCall, "weights.o", weights.o, {columns, queries});
-  require_shape(kCall, "weights.gate", weights.gate, {{-1, "f"}, columns});
-  require_shape(kCall, "weights.down", weights.down, {columns, {weights.gate.shape(0), "f, the rows of gate"}});
+  require_shape(caller, "weights.o", weights.o, {columns, queries});
+  require_shape(caller, "weights.gate", weights.gate, {{-1, "f"}, columns});
+  require_shape(caller, "weights.down", weights.down, {columns, {weights.gate.shape(0), "f, the rows of gate"}});
 }
 
-void check_cache(const KvCache& cache, const LayerConfig& config, const TensorView& x) {
+void check_cache(const Caller& caller, const KvCache& cache, const LayerConfig& config, const TensorView& x) {
   const std::int64_t width = config.kv_heads * config.head;
-  require_shape(kCall, "cache.k", cache.k, {{-1, "capacity"}, {width, "kv_heads·head"}});
+  require_shape(caller, "cache.k", cache.k, {{-1, "capacity"}, {width, "kv_heads·head"}});
   const std::int64_t capacity = cache.k.view().shape(0);
-  require_shape(kCall, "cache.v", cache.v, {{capacity, "capacity of cache.k"}, {width, "kv_heads·head"}});
+  require_shape(caller, "cache.v", cache.v, {{capacity, "capacity of cache.k"}, {width, "kv_heads·head"}});
   REQUIRE(TypeError, cache.k.view().dtype() == x.dtype() && cache.v.view().dtype() == x.dtype(), kCall,
           ": cache has dtypes ", name_of(cache.k.view().dtype()), " and ", name_of(cache.v.view().dtype()),
           ", expected ", name_of(x.dtype()), ", the stream's");
@@ -50,39 +50,43 @@ void check_cache(const KvCache& cache, const LayerConfig& config, const TensorVi
 }
 
 /// Attention's output (T, heads·head); writes behind the filled part of the cache when there is one.
-Tensor attended(const NormedStream& stream, const LayerWeights& weights, const LayerConfig& config,
-                const RopeTensors& rope, const KvCache* cache) {
+Tensor attended(const Caller& caller, const NormedStream& stream, const LayerWeights& weights,
+                const LayerConfig& config, const RopeTensors& rope, const KvCache* cache, const Execution& where) {
   const TensorView& h = stream.h;
-  const std::int64_t rows = h.shape(0), kv_width = config.kv_heads * config.head;
-  const Tensor q = Tensor::empty({rows, config.heads * config.head}, h.dtype());
+  const std::int64_t rows = h.shape(0);
+  const auto made = [&](std::int64_t heads) {
+    return Tensor::empty({rows, heads * config.head}, h.dtype(), h.device(), where.stream);
+  };
+  const Tensor q = made(config.heads);
   Tensor own_k, own_v;
   if (cache == nullptr) {
-    own_k = Tensor::empty({rows, kv_width}, h.dtype());
-    own_v = Tensor::empty({rows, kv_width}, h.dtype());
+    own_k = made(config.kv_heads);
+    own_v = made(config.kv_heads);
   }
   const TensorView all_k = cache ? cache->k.view().slice(0, 0, cache->length + rows) : own_k.view();
   const TensorView all_v = cache ? cache->v.view().slice(0, 0, cache->length + rows) : own_v.view();
   const std::int64_t first = cache ? cache->length : 0;
-  qkv_rope_into(kCall, stream, weights.input_norm, weights.qkv, config.rope, rope,
-                {q, all_k.slice(0, first, first + rows), all_v.slice(0, first, first + rows)});
-  return causal_attention(q, all_k, all_v, config.heads, config.kv_heads);
+  qkv_rope_into(caller, stream, weights.input_norm, weights.qkv, config.rope, rope,
+                {q, all_k.slice(0, first, first + rows), all_v.slice(0, first, first + rows)}, where);
+  return causal_attention(q, all_k, all_v, config.heads, config.kv_heads, 0, where);
 }
 
 }  // namespace
 
 NormedStream transformer_layer(const NormedStream& stream, const LayerWeights& weights, const LayerConfig& config,
-                               const RopeTensors& rope, const RmsNorm& next_norm, KvCache* cache) {
-  require_stream(kCall, stream);
+                               const RopeTensors& rope, const RmsNorm& next_norm, KvCache* cache,
+                               const Execution& where) {
+  const Caller caller = require_stream(kCall, stream);
   check_config(config);
-  check_weights(weights, config, stream.x.view().shape(1));
+  check_weights(caller, weights, config, stream.x.view().shape(1));
   if (cache != nullptr && cache->k.view().data() == nullptr) cache = nullptr;
-  if (cache != nullptr) check_cache(*cache, config, stream.x);
+  if (cache != nullptr) check_cache(caller, *cache, config, stream.x);
 
-  const Tensor y = attended(stream, weights, config, rope, cache);
-  const NormedStream middle = residual_norm(y, weights.o, stream.x, weights.post_norm, weights.o_bias);
-  const Tensor mlp =
-      gated_mlp(middle, weights.post_norm, weights.gate, weights.up, config.gate, weights.gate_bias, weights.up_bias);
-  NormedStream result = residual_norm(mlp, weights.down, middle.x, next_norm, weights.down_bias);
+  const Tensor y = attended(caller, stream, weights, config, rope, cache, where);
+  const NormedStream middle = residual_norm(y, weights.o, stream.x, weights.post_norm, weights.o_bias, where);
+  const Tensor mlp = gated_mlp(middle, weights.post_norm, weights.gate, weights.up, config.gate, weights.gate_bias,
+                               weights.up_bias, where);
+  NormedStream result = residual_norm(mlp, weights.down, middle.x, next_norm, weights.down_bias, where);
   if (cache != nullptr) cache->length += stream.x.view().shape(0);
   return result;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/device_memory.h"
 
 namespace coda {
 namespace {
@@ -17,6 +18,40 @@ void require_shape(std::span<const std::int64_t> shape) {
           " dimensions, expected at most ", TensorView::kMaxRank, ": reshape the tensor first");
   for (const std::int64_t extent : shape)
     REQUIRE(ValueError, extent >= 0, "tensor: shape ", shape_text(shape), " has a negative extent, expected 0 or more");
+}
+
+std::size_t bytes_of(const TensorView& view) { return static_cast<std::size_t>(view.size()) * size_of(view.dtype()); }
+
+/// Element by element, rounded to the target's dtype; views of one shape.
+void copy_on_host(const TensorView& from, const TensorView& to) {
+  const std::int64_t count = from.size();
+  if (count == 0) return;
+  if (from.is_contiguous() && to.is_contiguous() && from.dtype() == to.dtype()) {
+    std::memcpy(to.data(), from.data(), bytes_of(from));
+    return;
+  }
+  std::vector<std::int64_t> position(static_cast<std::size_t>(from.rank()), 0);
+  std::int64_t source = 0, target = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    store_element(to.dtype(), to.data(), target, load_element(from.dtype(), from.data(), source));
+    for (int axis = from.rank() - 1; axis >= 0; --axis) {
+      auto& at = position[static_cast<std::size_t>(axis)];
+      source += from.stride(axis);
+      target += to.stride(axis);
+      if (++at < from.shape(axis)) break;
+      source -= at * from.stride(axis);
+      target -= at * to.stride(axis);
+      at = 0;
+    }
+  }
+}
+
+/// Refuses a copy from, or to, a strided view on a GPU. `what`: "the source", "the target".
+void require_contiguous(std::string_view what, const TensorView& view) {
+  REQUIRE(ValueError, view.device().kind == DeviceKind::Cpu || view.is_contiguous(), "copy_elements: ", what,
+          " of shape ", shape_text(view.shape()), " on ", device_text(view.device()), " has strides ",
+          shape_text(view.strides()),
+          ", expected contiguous elements: copy it there with a program that stores a tile");
 }
 
 }  // namespace
@@ -102,23 +137,27 @@ double TensorView::at(std::int64_t row, std::int64_t col) const {
   return load_element(dtype_, data_, row * stride(0) + col * stride(1));
 }
 
-Tensor Tensor::empty(std::span<const std::int64_t> shape, DType dtype) {
+Tensor Tensor::empty(std::span<const std::int64_t> shape, DType dtype, Device device, void* stream) {
   Tensor tensor;
-  tensor.view_ = TensorView(nullptr, dtype, shape);
-  const auto bytes = static_cast<std::size_t>(tensor.view_.size()) * size_of(dtype);
-  void* data = ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{kAlignment});
-  tensor.storage_ = std::shared_ptr<void>(data, [](void* p) { ::operator delete(p, std::align_val_t{kAlignment}); });
-  tensor.view_ = TensorView(data, dtype, shape);
+  tensor.view_ = TensorView(nullptr, dtype, shape, device);
+  const std::size_t bytes = std::max<std::size_t>(bytes_of(tensor.view_), 1);
+  if (device.kind == DeviceKind::Cpu) {
+    void* data = ::operator new(bytes, std::align_val_t{kAlignment});
+    tensor.storage_ = std::shared_ptr<void>(data, [](void* p) { ::operator delete(p, std::align_val_t{kAlignment}); });
+  } else {
+    tensor.storage_ = device_memory("tensor", device).allocate("tensor", bytes, device, stream);
+  }
+  tensor.view_ = TensorView(tensor.storage_.get(), dtype, shape, device);
   return tensor;
 }
 
-Tensor Tensor::empty(std::initializer_list<std::int64_t> shape, DType dtype) {
-  return empty(std::span<const std::int64_t>(shape.begin(), shape.size()), dtype);
+Tensor Tensor::empty(std::initializer_list<std::int64_t> shape, DType dtype, Device device, void* stream) {
+  return empty(std::span<const std::int64_t>(shape.begin(), shape.size()), dtype, device, stream);
 }
 
 Tensor Tensor::zeros(std::initializer_list<std::int64_t> shape, DType dtype) {
   Tensor tensor = empty(shape, dtype);
-  std::memset(tensor.view_.data(), 0, static_cast<std::size_t>(tensor.view_.size()) * size_of(dtype));
+  std::memset(tensor.view_.data(), 0, bytes_of(tensor.view_));
   return tensor;
 }
 
@@ -132,26 +171,38 @@ Tensor Tensor::from(std::initializer_list<std::int64_t> shape, std::span<const d
 }
 
 Tensor Tensor::copy(const TensorView& source, DType dtype) {
+  REQUIRE(ValueError, source.device().kind == DeviceKind::Cpu, "Tensor::copy: the source is on ",
+          device_text(source.device()), ", expected cpu: Tensor::copy_to copies to and from a GPU");
   Tensor tensor = empty(source.shape(), dtype);
-  const std::int64_t count = source.size();
-  if (count == 0) return tensor;
-  if (source.is_contiguous() && source.dtype() == dtype) {
-    std::memcpy(tensor.view_.data(), source.data(), static_cast<std::size_t>(count) * size_of(dtype));
-    return tensor;
-  }
-  std::vector<std::int64_t> position(static_cast<std::size_t>(source.rank()), 0);
-  std::int64_t offset = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    store_element(dtype, tensor.view_.data(), i, load_element(source.dtype(), source.data(), offset));
-    for (int axis = source.rank() - 1; axis >= 0; --axis) {
-      auto& at = position[static_cast<std::size_t>(axis)];
-      offset += source.stride(axis);
-      if (++at < source.shape(axis)) break;
-      offset -= at * source.stride(axis);
-      at = 0;
-    }
-  }
+  copy_on_host(source, tensor);
   return tensor;
+}
+
+Tensor Tensor::copy_to(const TensorView& source, Device device, void* stream) {
+  Tensor tensor = empty(source.shape(), source.dtype(), device, stream);
+  copy_elements(source, tensor, stream);
+  return tensor;
+}
+
+void copy_elements(const TensorView& from, const TensorView& to, void* stream) {
+  REQUIRE(ValueError, std::ranges::equal(from.shape(), to.shape()) && from.dtype() == to.dtype(),
+          "copy_elements: the target is ", name_of(to.dtype()), " of shape ", shape_text(to.shape()), ", expected ",
+          name_of(from.dtype()), " of shape ", shape_text(from.shape()), ", as the source");
+  require_contiguous("the source", from);
+  require_contiguous("the target", to);
+  const bool from_host = from.device().kind == DeviceKind::Cpu, to_host = to.device().kind == DeviceKind::Cpu;
+  REQUIRE(NotImplementedError, from_host || to_host || from.device() == to.device(), "copy_elements: from ",
+          device_text(from.device()), " to ", device_text(to.device()),
+          ", expected the host on one side: copy to the host first");
+  if (from.size() == 0) return;
+  if (from_host && to_host) return copy_on_host(from, to);
+  const Device device = from_host ? to.device() : from.device();
+  const DeviceMemory& memory = device_memory("copy_elements", device);
+  if (!from.is_contiguous()) return memory.copy("copy_elements", Tensor::copy(from, from.dtype()), to, stream);
+  if (to.is_contiguous()) return memory.copy("copy_elements", from, to, stream);
+  const Tensor staged = Tensor::empty(from.shape(), from.dtype());
+  memory.copy("copy_elements", from, staged, stream);
+  copy_on_host(staged, to);
 }
 
 }  // namespace coda

@@ -37,8 +37,14 @@ TEST(BlockErrors, Norms) {
        [&] { enter_norm(zeros({3, 0}), f.norm); }},
       {typeid(ValueError), "enter_norm: norm.weight has shape [7], expected [8] (the width that is normalised)",
        [&] { enter_norm(f.x, RmsNorm{seven}); }},
-      {typeid(NotImplementedError), "enter_norm: x is on a GPU, expected host memory: copy it first",
+      {typeid(ValueError), "enter_norm: norm.weight is on cpu, expected cuda:0, the device of x: copy it there",
        [&] { enter_norm(on_gpu, f.norm); }},
+      {typeid(ValueError), "residual_norm: x is on cuda:0, expected cpu, the device of y: copy it there",
+       [&] { residual_norm(f.x, f.square, on_gpu, f.norm); }},
+      {typeid(ValueError),
+       "enter_norm: x of shape [3, 8] has no memory, expected a pointer to its elements: allocate it "
+       "first",
+       [&] { enter_norm(TensorView(nullptr, DType::F32, {3, 8}), f.norm); }},
       {typeid(ValueError), "residual_norm: weight has shape [8, 9], expected [any, 8] (d, k, the columns of y)",
        [&] { residual_norm(f.x, f.wrong, f.x, f.norm); }},
       {typeid(ValueError), "residual_norm: weight has shape [0, 8], expected at least one row: a norm needs a width",
@@ -82,6 +88,7 @@ TEST(BlockErrors, QkvRope) {
   rope.head = 8;
   QkvWeights weights{f.square, f.square, f.square, {}, {}, {}, {}, {}};
   QkvWeights narrow = weights, normed = weights, biased = weights;
+  const TensorView positions(f.x.view().data(), DType::I32, {3}, Device{DeviceKind::Cuda, 0});
   narrow.v = f.wrong;
   biased.k_bias = f.short_bias;
   normed.q_norm = RmsNorm{f.f_bias};
@@ -100,6 +107,8 @@ TEST(BlockErrors, QkvRope) {
        [&] { qkv_rope(f.stream, f.norm, biased, rope, {}); }},
       {typeid(ValueError), "qkv_rope: q_norm.weight has shape [16], expected [8] (the width that is normalised)",
        [&] { qkv_rope(f.stream, f.norm, normed, rope, {}); }},
+      {typeid(ValueError), "qkv_rope: positions is on cuda:0, expected cpu, the device of stream.x: copy it there",
+       [&] { qkv_rope(f.stream, f.norm, weights, rope, {positions, {}, {}, {}}); }},
       {typeid(ValueError), "qkv_rope: positions is missing, expected a tensor: rope.angles is Base",
        with_angles(Angles::Base)},
       {typeid(ValueError), "qkv_rope: positions is missing, expected a tensor: rope.angles is Frequency",
@@ -111,6 +120,7 @@ TEST(BlockErrors, QkvRope) {
 
 TEST(BlockErrors, CausalAttention) {
   const Fixture f;
+  const TensorView on_gpu(f.x.view().data(), DType::F32, {3, 8}, Device{DeviceKind::Cuda, 0});
   expect_errors({
       {typeid(ValueError),
        "causal_attention: got 3 heads and 2 kv_heads, expected heads to be a multiple of kv_heads, both above 0",
@@ -130,6 +140,8 @@ TEST(BlockErrors, CausalAttention) {
        [&] { causal_attention(zeros({3, 8}, DType::I32), f.x, f.x, 2, 2); }},
       {typeid(TypeError), "causal_attention: q, k and v have dtypes f32, bf16 and f32, expected one for all",
        [&] { causal_attention(f.x, zeros({3, 8}, DType::BF16), f.x, 2, 2); }},
+      {typeid(ValueError), "causal_attention: k is on cuda:0, expected cpu, the device of q: copy it there",
+       [&] { causal_attention(f.x, on_gpu, f.x, 2, 2); }},
       {typeid(ValueError), "causal_attention: scale is -1, expected a number from 1e-30 to 1e30, or 0 for 1/√head",
        [&] { causal_attention(f.x, f.x, f.x, 2, 2, -1); }},
   });
@@ -138,6 +150,7 @@ TEST(BlockErrors, CausalAttention) {
 TEST(BlockErrors, LmHeadLoss) {
   const Fixture f;
   Tensor targets = zeros({3}, DType::I32), outside = zeros({3}, DType::I64);
+  const TensorView on_gpu(targets.view().data(), DType::I32, {3}, Device{DeviceKind::Cuda, 1});
   outside.data<std::int64_t>()[1] = 16;
   Tensor ignored = zeros({3}, DType::I32);
   ignored.data<std::int32_t>()[2] = -100;
@@ -150,6 +163,8 @@ TEST(BlockErrors, LmHeadLoss) {
        [&] { lm_head_loss(f.stream, f.norm, f.wide, zeros({4}, DType::I32)); }},
       {typeid(TypeError), "lm_head_loss: targets has dtype f32, expected i32 or i64: it holds token numbers",
        [&] { lm_head_loss(f.stream, f.norm, f.wide, zeros({3})); }},
+      {typeid(ValueError), "lm_head_loss: targets is on cuda:1, expected cpu, the device of stream.x: copy it there",
+       [&] { lm_head_loss(f.stream, f.norm, f.wide, on_gpu); }},
       {typeid(IndexError),
        "lm_head_loss: target 16 in row 1 is outside the vocabulary, expected 0 to 15 or ignore_index -100",
        [&] { lm_head_loss(f.stream, f.norm, f.wide, outside); }},

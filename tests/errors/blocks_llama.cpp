@@ -169,8 +169,11 @@ TEST_F(ModelErrors, DevicesAndFolders) {
   std::filesystem::remove(path + "/config.json");
   expect_errors({
       {typeid(NotImplementedError),
-       "model: tensor '" + norm + "' in the given tensors is on a GPU, expected host memory: copy it first",
+       "model: tensor '" + norm + "' in the given tensors is on cuda:0, expected host memory: copy it first",
        [&] { LlamaModel(plain_.config, operands); }},
+      {typeid(NotImplementedError),
+       "model: tensor '" + norm + "' in the given tensors is on cuda:0, expected host memory or cuda:1: copy it first",
+       [&] { LlamaModel(plain_.config, operands, {}, false, Device{DeviceKind::Cuda, 1}); }},
       {typeid(FileError),
        "open: file '" + path +
            "/config.json' cannot be opened (No such file or directory): check the path and its permissions",
@@ -204,6 +207,8 @@ TEST_F(ModelErrors, Calls) {
        [&] { model.logits(bad_view); }},
       {typeid(TypeError), "logits: tokens has dtype f32, expected i32 or i64: it holds token numbers",
        [&] { model.logits(zeros({3})); }},
+      {typeid(ValueError), "logits: tokens is on cuda:0, expected cpu, the device of the model: copy it there",
+       [&] { model.logits(TensorView(good, DType::I64, {3}, Device{DeviceKind::Cuda, 0})); }},
       {typeid(ValueError), "logits: tokens has shape [1, 3], expected [any] (T)",
        [&] { model.logits(view.reshaped({1, 3})); }},
       {typeid(IndexError), "loss: target 53 in row 1 is outside the vocabulary, expected 0 to 52 or ignore_index -100",

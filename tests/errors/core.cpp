@@ -47,6 +47,28 @@ TEST(CoreErrors, HaveTheirText) {
        [&] { (void)view.transposed().reshaped({12}); }},
       {typeid(ValueError), "Tensor::from: got 2 values for shape [3], expected 3",
        [] { (void)Tensor::from({3}, std::vector<double>{1, 2}); }},
+      {typeid(NotImplementedError),
+       "tensor: got device cuda:0, expected cpu: this program links no part of coda that knows GPUs",
+       [&] { Tensor::empty({3}, DType::F32, Device{DeviceKind::Cuda, 0}); }},
+      {typeid(ValueError),
+       "Tensor::copy: the source is on cuda:1, expected cpu: Tensor::copy_to copies to and from a GPU",
+       [&] { Tensor::copy(TensorView(data, DType::F32, {3, 4}, Device{DeviceKind::Cuda, 1}), DType::F32); }},
+      {typeid(ValueError),
+       "copy_elements: the target is f32 of shape [4, 3], expected f32 of shape [3, 4], as the source",
+       [&] { copy_elements(view, TensorView(data, DType::F32, {4, 3})); }},
+      {typeid(ValueError),
+       "copy_elements: the source of shape [4, 3] on cuda:0 has strides [1, 4], expected contiguous elements: copy it "
+       "there with a program that stores a tile",
+       [&] {
+         const TensorView there(data, DType::F32, {3, 4}, Device{DeviceKind::Cuda, 0});
+         copy_elements(there.transposed(), TensorView(data, DType::F32, {4, 3}));
+       }},
+      {typeid(NotImplementedError),
+       "copy_elements: from cuda:0 to cuda:1, expected the host on one side: copy to the host first",
+       [&] {
+         copy_elements(TensorView(data, DType::F32, {3}, Device{DeviceKind::Cuda, 0}),
+                       TensorView(data, DType::F32, {3}, Device{DeviceKind::Cuda, 1}));
+       }},
       {typeid(ValueError),
        "environment: CODA_NUM_THREADS is 'many', expected a whole number of 0 or more: unset it or set it to one",
        [] { read_with("CODA_NUM_THREADS", "many"); }},

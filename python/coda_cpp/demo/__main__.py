@@ -18,20 +18,28 @@ class DType(str, enum.Enum):
     both = "both"
 
 
+class Where(str, enum.Enum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
 def main(
     model: Annotated[
         Optional[Path], typer.Option(help="A LLaMA folder with safetensors; absent: SmolLM2-135M-Instruct.")
     ] = None,
     tokens: Annotated[int, typer.Option(min=2, help="Tokens of text to predict.")] = 1024,
     threads: Annotated[int, typer.Option(min=0, help="Threads of both sides; 0: every core.")] = 0,
-    dtype: Annotated[DType, typer.Option(help="Arithmetic to compare in.")] = DType.f32,
+    dtype: Annotated[
+        Optional[DType], typer.Option(help="Arithmetic to compare in; absent: f32, and bf16 on a GPU.")
+    ] = None,
+    device: Annotated[Where, typer.Option(help="Where both sides run; auto: on a GPU that coda can use.")] = Where.auto,
     output: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("report.html"),
     continuation: Annotated[bool, typer.Option("--continue/--no-continue", help="Continue a paragraph.")] = True,
 ) -> None:
     """Runs a real model on real text, stock transformers and coda side by side, and compares both with fp64."""
-    dtypes = ["f32", "bf16"] if dtype is DType.both else [dtype.value]
     try:
-        failed = run(model, tokens, threads, dtypes, output, continuation)
+        failed = run(model, tokens, threads, dtype and dtype.value, device.value, output, continuation)
     except DemoError as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(2) from error
@@ -39,19 +47,24 @@ def main(
 
 
 def run(
-    folder: Path | None, count: int, threads: int, dtypes: list[str], output: Path, continuation: bool
+    folder: Path | None, count: int, threads: int, dtype: str | None, where: str, output: Path, continuation: bool
 ) -> list[str]:
     """Loads, compares, shows, writes the page; what failed comes back."""
+    from . import device as devices
     from . import loader, machine
 
     if folder is not None:
         loader.check_folder(folder)
     if not output.absolute().parent.is_dir():
         raise DemoError(f"demo: --output '{output}' is in a folder that does not exist: make it first")
+    loader.require_packages()
+    device = devices.choose(where)
+    dtypes = devices.dtypes_on(device, dtype)
     console = Console()
+    console.print(f"both sides run on {device.title}", markup=False, highlight=False)
     threads = threads or machine.cores()
     stage_count = 3 + 6 * len(dtypes) + 2 * continuation
-    result = _measure(console, folder, count, threads, dtypes, continuation, stage_count, output)
+    result = _measure(console, folder, count, threads, device, dtypes, continuation, stage_count, output)
     from . import terminal
 
     terminal.show(console, result)
@@ -59,7 +72,7 @@ def run(
     return result.failures()
 
 
-def _measure(console, folder, count, threads, dtypes, continuation, stage_count, output):
+def _measure(console, folder, count, threads, device, dtypes, continuation, stage_count, output):
     from . import loader, machine, text
     from .stages import Stages
 
@@ -75,13 +88,13 @@ def _measure(console, folder, count, threads, dtypes, continuation, stage_count,
             coda_side.set_threads(threads)
         with stages.stage("read the text"):
             ids = _token_ids(loaded, text.text(), count)
-        result = compare.Result(loaded.name, _shape(loaded.model.config))
+        result = compare.Result(loaded.name, _shape(loaded.model.config), device=device)
         for name in dtypes:
-            result.comparisons.append(compare.compare(loaded, name, ids, ROUNDS, stages))
+            result.comparisons.append(compare.compare(loaded, name, ids, ROUNDS, stages, device))
         if continuation:
-            result.continuation = continue_paragraph(loaded, stages)
+            result.continuation = continue_paragraph(loaded, stages, device)
         with stages.stage(f"write {output}"):
-            report.write(output, result, machine.facts(threads))
+            report.write(output, result, {**machine.facts(threads), "both sides run on": device.title})
     return result
 
 

@@ -14,17 +14,17 @@ def set_threads(count: int) -> None:
 
 
 class CodaModel:
-    """coda_cpp.LlamaModel with tokens and results as torch tensors."""
+    """coda_cpp.LlamaModel with tokens and results as torch tensors. `device`: as torch writes it."""
 
-    def __init__(self, loaded: Loaded, dtype: str) -> None:
+    def __init__(self, loaded: Loaded, dtype: str, device: str = "cpu") -> None:
         llama = _coda().LlamaModel
         if loaded.folder is not None:
-            self._model = llama.load(str(loaded.folder), dtype=dtype)
+            self._model = llama.load(str(loaded.folder), dtype=dtype, device=device)
         else:
-            self._model = llama(loaded.config_json(), loaded.tensors(), dtype=dtype)
+            self._model = llama(loaded.config_json(), loaded.tensors(), dtype=dtype, device=device)
 
     def token_loss(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Cross entropy of each token."""
+        """Cross entropy of each token, in host memory."""
         per_token = self._model.loss(tokens, targets, reduction="none").per_token
         return torch.from_numpy(numpy.array(per_token, dtype=numpy.float32))
 

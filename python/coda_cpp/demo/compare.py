@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from . import coda_side, stock
+from .device import CPU, Device
 from .loader import Loaded
 from .paired import Timing, time_rounds
 from .stages import Stages, Tick
@@ -97,6 +98,7 @@ class Continuation:
     text: dict[str, str]
     tokens: dict[str, list[int]]
     seconds: dict[str, float]
+    dtype: str = "f32"
 
     @property
     def equal(self) -> bool:
@@ -109,18 +111,21 @@ class Result:
     config: dict[str, object]
     comparisons: list[Comparison] = field(default_factory=list)
     continuation: Continuation | None = None
+    device: Device = CPU
 
     def failures(self) -> list[str]:
         return [line for comparison in self.comparisons for line in comparison.failures()]
 
 
-def compare(loaded: Loaded, dtype: str, ids: torch.Tensor, rounds: int, stages: Stages) -> Comparison:
+def compare(
+    loaded: Loaded, dtype: str, ids: torch.Tensor, rounds: int, stages: Stages, device: Device = CPU
+) -> Comparison:
     """Runs both sides on ids[:-1], each token predicting the next. One stage per pass."""
-    tokens, targets = ids[:-1].contiguous(), ids[1:].contiguous()
+    tokens, targets = ids[:-1].contiguous().to(device.name), ids[1:].contiguous().to(device.name)
     depth = len(loaded.model.model.layers)
     with stages.stage(f"weights into coda, {dtype}"):
-        model = loaded.model if dtype == "f32" else stock.in_bf16(loaded.model)
-        ours = coda_side.CodaModel(loaded, dtype)
+        model = stock.on(device, loaded.model if dtype == "f32" else stock.in_bf16(loaded.model))
+        ours = coda_side.CodaModel(loaded, dtype, device.name)
     with stages.stage(f"stock in fp64, the truth for {dtype}", depth) as tick:
         truth = stock.exact(model, tokens, targets, lambda index, hidden: tick())
     with stages.stage(f"stock {dtype}, layer by layer", depth) as tick:
@@ -138,19 +143,19 @@ def compare(loaded: Loaded, dtype: str, ids: torch.Tensor, rounds: int, stages: 
     with stages.stage(f"speed {dtype}, paired rounds", rounds) as tick:
         speed = time_rounds(
             {
-                "stock": lambda: stock.token_loss(model, tokens, targets),
-                "coda": lambda: ours.token_loss(tokens, targets),
-                "stock again": lambda: stock.token_loss(model, tokens, targets),
+                "stock": lambda: (stock.token_loss(model, tokens, targets), device.wait()),
+                "coda": lambda: (ours.token_loss(tokens, targets), device.wait()),
+                "stock again": lambda: (stock.token_loss(model, tokens, targets), device.wait()),
             },
             baseline="stock",
             rounds=rounds,
             on_round=tick,
         )
-    losses = {"fp64": truth.token_loss, "stock": stock_loss.double(), "coda": coda_loss.double()}
+    losses = {"fp64": truth.token_loss.cpu(), "stock": stock_loss.double().cpu(), "coda": coda_loss.double()}
     return Comparison(
         dtype=dtype,
         perplexity={side: math.exp(loss.mean()) for side, loss in losses.items()},
-        loss_error={side: float((losses[side] - truth.token_loss).abs().max()) for side in ("stock", "coda")},
+        loss_error={side: float((losses[side] - losses["fp64"]).abs().max()) for side in ("stock", "coda")},
         layers=layer_rows(truth, stock_errors.seen, [watch.seen for watch in reordered], coda_errors.seen),
         speed=speed,
         tokens=len(tokens),

@@ -7,22 +7,24 @@ import torch
 
 from . import coda_side, stock, text
 from .compare import Continuation
+from .device import CPU, Device
 from .loader import Loaded
 from .stages import Stages
 
 TOKENS = 48
 
 
-def continue_paragraph(loaded: Loaded, stages: Stages, count: int = TOKENS) -> Continuation:
-    """Two stages: coda's continuation in fp32, streamed, and stock's."""
+def continue_paragraph(loaded: Loaded, stages: Stages, device: Device = CPU, count: int = TOKENS) -> Continuation:
+    """Two stages: coda's continuation, streamed, and stock's; in fp32, on a GPU in bf16."""
+    dtype = "bf16" if device.is_gpu else "f32"
     prompt = text.prompt()
-    ids = torch.tensor(loaded.tokenizer(prompt).input_ids)
+    ids = torch.tensor(loaded.tokenizer(prompt).input_ids).to(device.name)
     stop = stop_tokens(loaded)
     tokens: dict[str, list[int]] = {}
     seconds: dict[str, float] = {}
 
     with stages.stage("coda continues a paragraph", count) as tick:
-        ours = coda_side.CodaModel(loaded, "f32")
+        ours = coda_side.CodaModel(loaded, dtype, device.name)
         stages.write(prompt)
         stream = Stream(loaded.tokenizer.decode, stages.write)
         start = time.perf_counter()
@@ -30,11 +32,12 @@ def continue_paragraph(loaded: Loaded, stages: Stages, count: int = TOKENS) -> C
         seconds["coda"] = time.perf_counter() - start
         stages.end_text()
     with stages.stage("stock continues it", count) as tick:
+        model = stock.on(device, stock.in_bf16(loaded.model) if device.is_gpu else loaded.model)
         start = time.perf_counter()
-        tokens["stock"] = stock.generate(loaded.model, ids, count, stop, lambda token: tick())
+        tokens["stock"] = stock.generate(model, ids, count, stop, lambda token: tick())
         seconds["stock"] = time.perf_counter() - start
     decoded = {side: loaded.tokenizer.decode(made, skip_special_tokens=True) for side, made in tokens.items()}
-    return Continuation(prompt, decoded, tokens, seconds)
+    return Continuation(prompt, decoded, tokens, seconds, dtype)
 
 
 def stop_tokens(loaded: Loaded) -> set[int]:

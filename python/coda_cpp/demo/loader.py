@@ -44,7 +44,7 @@ class Loaded:
 
 def load(folder: Path | None) -> Loaded:
     """The model of the wheel, or of `folder`. Raises DemoError."""
-    _require_packages()
+    require_packages()
     return load_wheel() if folder is None else load_folder(folder)
 
 
@@ -101,7 +101,8 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def _require_packages() -> None:
+def require_packages() -> None:
+    """Raises DemoError that names what is not installed."""
     missing = [wheel for module, wheel in _NEEDED.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise DemoError(f"demo: not installed: {', '.join(missing)}; run `pip install {' '.join(missing)}`")

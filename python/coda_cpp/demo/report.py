@@ -99,7 +99,7 @@ def _continuation(result: Result) -> list[str]:
     parts = [
         "<h2>A continued paragraph</h2>",
         f"<blockquote><p>{_text(made.prompt)}<b>{_text(made.text['coda'])}</b></p></blockquote>",
-        f'<p class="note">Bold: coda in fp32, greedy. {_text(tables.agreement(made).capitalize())}. '
+        f'<p class="note">Bold: coda in {made.dtype}, greedy. {_text(tables.agreement(made).capitalize())}. '
         f"{_text(tables.pace(made).capitalize())}.</p>",
     ]
     if not made.equal:

@@ -11,6 +11,8 @@ from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig
 from transformers.generation.streamers import BaseStreamer
 
+from .device import Device
+
 # Called with a layer's number (1 is the first decoder layer) and what it put out, (T,d).
 LayerHook = Callable[[int, torch.Tensor], None]
 
@@ -80,6 +82,11 @@ def reordered(model, seed: int) -> Iterator[None]:
     finally:
         for mlp, order in layers:
             _reorder_neurons(mlp, order.argsort())
+
+
+def on(device: Device, model):
+    """The model itself on the CPU, a copy on a GPU."""
+    return copy.deepcopy(model).to(device.name) if device.is_gpu else model
 
 
 def in_bf16(model):
@@ -166,7 +173,7 @@ def _exact_norm(norm: nn.Module) -> Callable:
 def _exact_rotary(rotary: nn.Module) -> Callable:
     frequencies = rotary.inv_freq.double()
     if rotary.rope_type == "default":
-        pairs = torch.arange(len(frequencies), dtype=torch.float64)
+        pairs = torch.arange(len(frequencies), dtype=torch.float64, device=frequencies.device)
         frequencies = float(rotary.config.rope_parameters["rope_theta"]) ** (-pairs / len(frequencies))
 
     def forward(x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

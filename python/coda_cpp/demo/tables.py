@@ -87,8 +87,9 @@ def _speed(result: Result) -> Table:
                 f"{timing.q1:.3f} – {timing.q3:.3f}",
             ])  # fmt: skip
     rounds = result.comparisons[0].speed["stock"].rounds
+    where = f"on {result.device.title}" if result.device.is_gpu else "same threads"
     note = (
-        f"From tokens to the loss of each token, same threads. Median of {rounds} rounds in which all take part, order "
+        f"From tokens to the loss of each token, {where}. Median of {rounds} rounds in which all take part, order "
         "rotated; a ratio compares two times of one round, and 'stock again' shows what the machine's noise makes of 1."
     )
     return Table("Speed", note, ["dtype", "side", "tokens/s", "ms", "time ÷ stock", "quartiles"], rows)

@@ -1,10 +1,11 @@
-// Checks, then one of the two ways to run.
+// Checks, then one of the two ways to run on the CPU, or the kernel of a GPU.
 #include <cmath>
 
 #include "blocks/arguments.h"
 #include "blocks/attention/attention.h"
 #include "coda/blocks.h"
 #include "core/check.h"
+#include "cuda/launch/blocks.h"
 
 namespace coda {
 namespace {
@@ -15,12 +16,13 @@ void check(const TensorView& q, const TensorView& k, const TensorView& v, std::i
            double scale) {
   REQUIRE(ValueError, heads > 0 && kv_heads > 0 && heads % kv_heads == 0, kCall, ": got ", heads, " heads and ",
           kv_heads, " kv_heads, expected heads to be a multiple of kv_heads, both above 0");
-  require_shape(kCall, "q", q, {{-1, "T"}, {-1, "heads·head"}});
+  const Caller caller{kCall, {q.device(), "q"}};
+  require_shape(caller, "q", q, {{-1, "T"}, {-1, "heads·head"}});
   REQUIRE(ValueError, q.shape(1) > 0 && q.shape(1) % heads == 0, kCall, ": q has shape ", shape_text(q.shape()),
           ", expected columns that are a multiple of heads = ", heads, ": every head is whole");
   const Extent columns{q.shape(1) / heads * kv_heads, "kv_heads·head"};
-  require_shape(kCall, "k", k, {{-1, "S"}, columns});
-  require_shape(kCall, "v", v, {{k.shape(0), "S, the rows of k"}, columns});
+  require_shape(caller, "k", k, {{-1, "S"}, columns});
+  require_shape(caller, "v", v, {{k.shape(0), "S, the rows of k"}, columns});
   REQUIRE(ValueError, k.shape(0) >= q.shape(0), kCall, ": k has ", k.shape(0), " rows and q has ", q.shape(0),
           ", expected at least as many keys as queries: the last query sees the last key");
   REQUIRE(TypeError, q.dtype() == DType::F32 || q.dtype() == DType::BF16 || q.dtype() == DType::F16, kCall,
@@ -41,8 +43,14 @@ TensorView with_contiguous_columns(const TensorView& view, Tensor& copy) {
 }  // namespace
 
 Tensor causal_attention(const TensorView& q, const TensorView& k, const TensorView& v, std::int64_t heads,
-                        std::int64_t kv_heads, double scale) {
+                        std::int64_t kv_heads, double scale, const Execution& where) {
   check(q, k, v, heads, kv_heads, scale);
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(q.shape(1) / heads));
+  Tensor out = Tensor::empty({q.shape(0), q.shape(1)}, q.dtype(), q.device(), where.stream);
+  if (q.device().kind == DeviceKind::Cuda) {
+    cuda::launch_attention(kCall, {q, k, v, out, heads, kv_heads, scale}, where.stream);
+    return out;
+  }
   Tensor copies[3];
   attention::Call call;
   call.q = with_contiguous_columns(q, copies[0]);
@@ -51,8 +59,7 @@ Tensor causal_attention(const TensorView& q, const TensorView& k, const TensorVi
   call.heads = heads;
   call.kv_heads = kv_heads;
   call.head = q.shape(1) / heads;
-  call.scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(call.head)) : scale;
-  Tensor out = Tensor::empty({q.shape(0), q.shape(1)}, q.dtype());
+  call.scale = scale;
   call.out = out;
   if (call.tokens() == 1)
     attention::run_single(call);

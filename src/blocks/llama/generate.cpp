@@ -1,7 +1,6 @@
 // Continuation of a prompt, one token at a time over a cache of keys and values.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -12,8 +11,9 @@
 namespace coda {
 namespace {
 
-void check_options(const TensorView& prompt, std::int64_t count, const LlamaModel::Sampling& sampling) {
-  require_indices("generate", "prompt", prompt);
+void check_options(const Caller& caller, const TensorView& prompt, std::int64_t count,
+                   const LlamaModel::Sampling& sampling) {
+  require_indices(caller, "prompt", prompt);
   REQUIRE(ValueError, prompt.shape(0) > 0, "generate: prompt is empty, expected at least one token");
   REQUIRE(ValueError, count >= 0, "generate: count is ", count, ", expected 0 or more");
   REQUIRE(ValueError, sampling.temperature >= 0 && std::isfinite(sampling.temperature),
@@ -22,32 +22,42 @@ void check_options(const TensorView& prompt, std::int64_t count, const LlamaMode
           ", expected above 0 and at most 1");
 }
 
+/// A cache's keys or values before they are made.
+struct CacheShape {
+  std::int64_t width = 0;  ///< kv_heads·head
+  DType dtype = DType::F32;
+  Device device;
+};
+
 /// `rows` of a new tensor of `capacity` rows are those of `old`.
-Tensor grown(const Tensor& old, std::int64_t rows, std::int64_t capacity, std::int64_t width, DType dtype) {
-  Tensor tensor = Tensor::empty({capacity, width}, dtype);
-  if (rows > 0)
-    std::memcpy(tensor.view().data(), old.view().data(), static_cast<std::size_t>(rows * width) * size_of(dtype));
+Tensor grown(const Tensor& old, std::int64_t rows, std::int64_t capacity, const CacheShape& shape,
+             const Execution& where) {
+  Tensor tensor = Tensor::empty({capacity, shape.width}, shape.dtype, shape.device, where.stream);
+  if (rows > 0) copy_elements(old.view().slice(0, 0, rows), tensor.view().slice(0, 0, rows), where.stream);
   return tensor;
 }
 
 /// Makes room for `more` tokens in every cache.
-void reserve(std::vector<KvCache>& caches, std::int64_t more, const LlamaConfig& config, DType dtype) {
-  const std::int64_t width = config.kv_heads * config.head;
+void reserve(std::vector<KvCache>& caches, std::int64_t more, const CacheShape& shape, const Execution& where) {
   for (KvCache& cache : caches) {
     const std::int64_t capacity = cache.length == 0 ? 0 : cache.k.view().shape(0);
     if (cache.length + more <= capacity) continue;
     const std::int64_t larger = std::max(cache.length + more, 2 * capacity) + 64;
-    cache.k = grown(cache.k, cache.length, larger, width, dtype);
-    cache.v = grown(cache.v, cache.length, larger, width, dtype);
+    cache.k = grown(cache.k, cache.length, larger, shape, where);
+    cache.v = grown(cache.v, cache.length, larger, shape, where);
   }
 }
 
 /// The last token of a stream, as a stream.
-NormedStream last_row(const NormedStream& stream) {
-  const auto last = [](const TensorView& view) {
-    return Tensor::copy(view.slice(0, view.shape(0) - 1, view.shape(0)), view.dtype());
+NormedStream last_row(const NormedStream& stream, const Execution& where) {
+  const auto last = [&](const TensorView& view) {
+    return Tensor::copy_to(view.slice(0, view.shape(0) - 1, view.shape(0)), view.device(), where.stream);
   };
   return {last(stream.x), last(stream.h), last(stream.sum_sq)};
+}
+
+Tensor on_host(const Tensor& logits, const Execution& where) {
+  return logits.view().device().kind == DeviceKind::Cpu ? logits : Tensor::copy_to(logits, {}, where.stream);
 }
 
 /// exp((logit − largest) / temperature) of each token.
@@ -94,21 +104,23 @@ std::int64_t choose(std::span<const float> logits, const LlamaModel::Sampling& s
 }  // namespace
 
 void LlamaModel::generate(const TensorView& prompt, std::int64_t count,
-                          const std::function<bool(std::int64_t)>& on_token, const Sampling& sampling) const {
-  check_options(prompt, count, sampling);
+                          const std::function<bool(std::int64_t)>& on_token, const Sampling& sampling,
+                          const Execution& where) const {
+  check_options(state_->caller("generate"), prompt, count, sampling);
   if (count == 0) return;
-  const DType dtype = state_->weights.embedding.dtype();
-  std::vector<KvCache> caches(static_cast<std::size_t>(state_->config.layers));
+  const LlamaConfig& config = state_->config;
+  const CacheShape shape{config.kv_heads * config.head, state_->weights.embedding.dtype(), state_->device};
+  std::vector<KvCache> caches(static_cast<std::size_t>(config.layers));
   std::mt19937_64 random(sampling.seed);
-  reserve(caches, prompt.shape(0), state_->config, dtype);
-  NormedStream stream = last_row(state_->forward("generate", prompt, &caches));
+  reserve(caches, prompt.shape(0), shape, where);
+  NormedStream stream = last_row(state_->forward("generate", prompt, where, &caches), where);
   for (std::int64_t made = 1;; ++made) {
-    const Tensor logits = state_->logits(stream);
+    const Tensor logits = on_host(state_->logits(stream, where), where);
     std::int64_t token =
         choose({logits.data<float>(), static_cast<std::size_t>(logits.view().size())}, sampling, random);
     if (!on_token(token) || made == count) return;
-    reserve(caches, 1, state_->config, dtype);
-    stream = state_->forward("generate", TensorView(&token, DType::I64, {1}), &caches);
+    reserve(caches, 1, shape, where);
+    stream = state_->forward("generate", TensorView(&token, DType::I64, {1}), where, &caches);
   }
 }
 

@@ -10,6 +10,8 @@
 #include "blocks/llama/rope_frequencies.h"
 #include "blocks/llama/state.h"
 #include "core/check.h"
+#include "core/device_memory.h"
+#include "cuda/launch/blocks.h"
 
 namespace coda {
 namespace {
@@ -33,19 +35,39 @@ void fill_derived(const LlamaConfig& config, std::vector<float>& frequencies, La
       config.rope_frequencies.empty() ? base_frequencies(config.rope_theta, config.head) : config.rope_frequencies;
 }
 
+/// Row i of `out` becomes row numbers[i] of the table.
+void gather_on_host(const TensorView& table, std::span<const std::int64_t> numbers, const Tensor& out) {
+  const auto element = static_cast<std::int64_t>(size_of(table.dtype()));
+  auto* to = out.data<char>();
+  for (const std::int64_t number : numbers) {
+    const auto* row = static_cast<const char*>(table.data()) + number * table.stride(0) * element;
+    for (std::int64_t col = 0; col < table.shape(1); ++col, to += element)
+      std::memcpy(to, row + col * table.stride(1) * element, static_cast<std::size_t>(element));
+  }
+}
+
+/// Tables made on the host, where the model runs.
+RopeTables on(Device device, const RopeTables& tables, const Execution& where) {
+  if (device.kind == DeviceKind::Cpu) return tables;
+  return {Tensor::copy_to(tables.cos, device, where.stream), Tensor::copy_to(tables.sin, device, where.stream)};
+}
+
 }  // namespace
 
-LlamaModel LlamaModel::load(const std::string& folder, std::optional<DType> dtype) {
+LlamaModel LlamaModel::load(const std::string& folder, std::optional<DType> dtype, Device device) {
   const std::filesystem::path config_path = std::filesystem::path(folder) / "config.json";
   auto state = std::make_shared<State>();
   state->checkpoint.emplace(folder);
   state->config = parse_llama_config(read_text_file(config_path.string()));
-  state->weights = take_weights(state->config, source_of(*state->checkpoint), dtype, Ownership::Share);
+  state->device = device;
+  state->weights = take_weights(state->config, source_of(*state->checkpoint), {dtype, Ownership::Share, device}, {});
+  if (device.kind != DeviceKind::Cpu) state->checkpoint.reset();  // its weights have been copied
   fill_derived(state->config, state->frequencies, state->layer);
   return LlamaModel(std::move(state));
 }
 
-LlamaModel::LlamaModel(LlamaConfig config, const Operands& tensors, std::optional<DType> dtype, bool share) {
+LlamaModel::LlamaModel(LlamaConfig config, const Operands& tensors, std::optional<DType> dtype, bool share,
+                       Device device, const Execution& where) {
   require_valid(config);
   std::unordered_map<std::string, TensorView> by_name;
   for (const NamedTensor& tensor : tensors)
@@ -54,8 +76,10 @@ LlamaModel::LlamaModel(LlamaConfig config, const Operands& tensors, std::optiona
   auto state = std::make_shared<State>();
   state->config = std::move(config);
   fill_derived(state->config, state->frequencies, state->layer);
-  state->weights =
-      take_weights(state->config, source_of(tensors, by_name), dtype, share ? Ownership::Share : Ownership::Copy);
+  state->device = device;
+  state->weights = take_weights(state->config, source_of(tensors, by_name),
+                                {dtype, share ? Ownership::Share : Ownership::Copy, device}, where);
+  state->wait();  // its calls may come on any stream
   state_ = std::move(state);
 }
 
@@ -63,60 +87,73 @@ LlamaModel::LlamaModel(std::shared_ptr<const State> state) : state_(std::move(st
 
 const LlamaConfig& LlamaModel::config() const { return state_->config; }
 
-Tensor LlamaModel::logits(const TensorView& tokens) const { return state_->logits(state_->forward("logits", tokens)); }
+Device LlamaModel::device() const { return state_->device; }
+
+Tensor LlamaModel::logits(const TensorView& tokens, const Execution& where) const {
+  return state_->logits(state_->forward("logits", tokens, where), where);
+}
 
 Loss LlamaModel::loss(const TensorView& tokens, const TensorView& targets, LossReduction reduction,
-                      std::int64_t ignore_index) const {
+                      std::int64_t ignore_index, const Execution& where) const {
   const LlamaWeights& weights = state_->weights;
-  require_indices("loss", "tokens", tokens);
-  check_targets("loss", targets, tokens.shape(0), state_->config.vocabulary, ignore_index);
-  return lm_head_loss(state_->forward("loss", tokens), weights.final_norm, weights.head, targets, reduction,
-                      ignore_index);
+  const Caller caller = state_->caller("loss");
+  require_indices(caller, "tokens", tokens);
+  read_targets(caller, targets, tokens.shape(0), state_->config.vocabulary, ignore_index, where);
+  return lm_head_loss(state_->forward("loss", tokens, where), weights.final_norm, weights.head, targets, reduction,
+                      ignore_index, where);
 }
 
-void LlamaModel::observe_layers(const TensorView& tokens, const LayerObserver& observer) const {
-  state_->forward("observe_layers", tokens, nullptr, observer);
+void LlamaModel::observe_layers(const TensorView& tokens, const LayerObserver& observer, const Execution& where) const {
+  state_->forward("observe_layers", tokens, where, nullptr, observer);
 }
 
-Tensor LlamaModel::State::embedded(std::string_view call, const TensorView& tokens) const {
-  require_indices(call, "tokens", tokens);
-  const TensorView& table = weights.embedding;
-  const std::size_t element = size_of(table.dtype());
-  Tensor x = Tensor::empty({tokens.shape(0), config.width}, table.dtype());
-  auto* out = x.data<char>();
-  for (std::int64_t row = 0; row < tokens.shape(0); ++row) {
-    const std::int64_t token = index_at(tokens, row);
-    REQUIRE(IndexError, 0 <= token && token < config.vocabulary, call, ": token ", token, " in row ", row,
-            " is outside the vocabulary, expected 0 to ", config.vocabulary - 1);
-    const auto* entry =
-        static_cast<const char*>(table.data()) + token * table.stride(0) * static_cast<std::int64_t>(element);
-    for (std::int64_t col = 0; col < config.width; ++col, out += element)
-      std::memcpy(out, entry + col * table.stride(1) * static_cast<std::int64_t>(element), element);
+void LlamaModel::State::wait() const {
+  if (device.kind != DeviceKind::Cpu) device_memory("model", device).wait("model", device);
+}
+
+LlamaModel::State::~State() {
+  try {
+    wait();
+  } catch (const Error&) {
+    // The GPU failed, or the process is ending: nothing runs there any more.
   }
+}
+
+Tensor LlamaModel::State::embedded(std::string_view call, const TensorView& tokens, const Execution& where) const {
+  const std::vector<std::int64_t> numbers = read_indices(caller(call), "tokens", tokens, where);
+  for (std::size_t row = 0; row < numbers.size(); ++row)
+    REQUIRE(IndexError, 0 <= numbers[row] && numbers[row] < config.vocabulary, call, ": token ", numbers[row],
+            " in row ", row, " is outside the vocabulary, expected 0 to ", config.vocabulary - 1);
+  const TensorView& table = weights.embedding;
+  const Tensor x = Tensor::empty({tokens.shape(0), config.width}, table.dtype(), device, where.stream);
+  if (device.kind == DeviceKind::Cpu)
+    gather_on_host(table, numbers, x);
+  else
+    cuda::launch_gather(call, table, indices_on(device, numbers, where), x, where.stream);
   return x;
 }
 
-NormedStream LlamaModel::State::forward(std::string_view call, const TensorView& tokens, std::vector<KvCache>* caches,
-                                        const LayerObserver& observer) const {
-  const Tensor x = embedded(call, tokens);
+NormedStream LlamaModel::State::forward(std::string_view call, const TensorView& tokens, const Execution& where,
+                                        std::vector<KvCache>* caches, const LayerObserver& observer) const {
+  const Tensor x = embedded(call, tokens, where);
   const std::int64_t first = caches != nullptr ? caches->front().length : 0;
-  const RopeTables tables = rope_tables(frequencies, first, tokens.shape(0));
+  const RopeTables tables = on(device, rope_tables(frequencies, first, tokens.shape(0)), where);
   const RopeTensors rope{{}, {}, tables.cos, tables.sin};
 
-  NormedStream stream = enter_norm(x, weights.layers.front().input_norm);
+  NormedStream stream = enter_norm(x, weights.layers.front().input_norm, where);
   if (observer) observer(0, stream.x);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const bool last = i + 1 == weights.layers.size();
     stream = transformer_layer(stream, weights.layers[i], layer, rope,
                                last ? weights.final_norm : weights.layers[i + 1].input_norm,
-                               caches != nullptr ? &(*caches)[i] : nullptr);
+                               caches != nullptr ? &(*caches)[i] : nullptr, where);
     if (observer) observer(static_cast<std::int64_t>(i) + 1, stream.x);
   }
   return stream;
 }
 
-Tensor LlamaModel::State::logits(const NormedStream& stream) const {
-  return norm_linear(stream, weights.final_norm, weights.head, {}, DType::F32);
+Tensor LlamaModel::State::logits(const NormedStream& stream, const Execution& where) const {
+  return norm_linear(stream, weights.final_norm, weights.head, {}, DType::F32, where);
 }
 
 }  // namespace coda

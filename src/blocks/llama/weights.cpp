@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "blocks/arguments.h"
+#include "blocks/copies.h"
 #include "core/check.h"
 #include "cpu/threads.h"
 
@@ -15,7 +16,8 @@ bool is_model_dtype(DType dtype) { return dtype == DType::F32 || dtype == DType:
 /// Hands out the tensors of a source by name, once checked, and remembers which were taken.
 class Taker {
  public:
-  explicit Taker(const WeightSource& source) : source_(source), names_(source.names.begin(), source.names.end()) {}
+  Taker(const WeightSource& source, Device device)
+      : source_(source), device_(device), names_(source.names.begin(), source.names.end()) {}
 
   bool has(const std::string& name) const { return names_.contains(name); }
 
@@ -61,8 +63,9 @@ class Taker {
     const TensorView view = source_.view(name);
     REQUIRE(TypeError, is_model_dtype(view.dtype()) || view.dtype() == DType::F64, "model: tensor '", name, "' in ",
             source_.where, " is ", name_of(view.dtype()), ", expected f32, bf16 or f16");
-    REQUIRE(NotImplementedError, view.device().kind == DeviceKind::Cpu, "model: tensor '", name, "' in ", source_.where,
-            " is on a GPU, expected host memory: copy it first");
+    REQUIRE(NotImplementedError, view.device().kind == DeviceKind::Cpu || view.device() == device_, "model: tensor '",
+            name, "' in ", source_.where, " is on ", device_text(view.device()), ", expected host memory",
+            device_.kind == DeviceKind::Cpu ? "" : concat(" or ", device_text(device_)), ": copy it first");
     return view;
   }
 
@@ -73,6 +76,7 @@ class Taker {
   }
 
   const WeightSource& source_;
+  const Device device_;
   std::unordered_set<std::string> names_, taken_;
   std::string matrix_name_, mixed_;
   DType matrix_dtype_ = DType::F32;
@@ -139,8 +143,8 @@ void for_each_view(LlamaWeights& weights, bool tied_head, Visit visit) {
   }
 }
 
-/// A contiguous copy in `dtype`, made by all threads.
-Tensor converted(const TensorView& view, DType dtype) {
+/// A contiguous copy in `dtype` of a view in host memory, made by all threads.
+Tensor converted_on_host(const TensorView& view, DType dtype) {
   if (view.rank() != 2) return Tensor::copy(view, dtype);
   Tensor copy = Tensor::empty(view.shape(), dtype);
   const std::int64_t cols = view.shape(1);
@@ -154,13 +158,29 @@ Tensor converted(const TensorView& view, DType dtype) {
   return copy;
 }
 
+/// A vector as a matrix of one row; a matrix as it is.
+TensorView as_matrix(const TensorView& view) {
+  if (view.rank() == 2) return view;
+  const std::int64_t shape[] = {1, view.shape(0)}, strides[] = {0, view.stride(0)};
+  return {view.data(), view.dtype(), shape, strides, view.device()};
+}
+
+/// A contiguous copy on `device`, in `dtype`.
+Tensor converted(const TensorView& view, DType dtype, Device device, const Execution& where) {
+  if (view.device().kind != DeviceKind::Cpu) return copied(as_matrix(view), dtype, where);
+  if (device.kind == DeviceKind::Cpu) return converted_on_host(view, dtype);
+  if (view.dtype() == dtype && view.is_contiguous()) return Tensor::copy_to(view, device, where.stream);
+  return Tensor::copy_to(converted_on_host(view, dtype), device, where.stream);
+}
+
 }  // namespace
 
-LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, std::optional<DType> dtype,
-                          Ownership ownership) {
+LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, const Wanted& wanted,
+                          const Execution& where) {
+  const std::optional<DType> dtype = wanted.dtype;
   REQUIRE(TypeError, !dtype || is_model_dtype(*dtype), "model: dtype is ", name_of(dtype.value_or(DType::F32)),
           ", expected f32, bf16 or f16");
-  Taker taker(source);
+  Taker taker(source, wanted.device);
   LlamaWeights weights;
   weights.embedding = taker.matrix("model.embed_tokens.weight", config.vocabulary, config.width);
   if (!config.tied_head) weights.head = taker.matrix("lm_head.weight", config.vocabulary, config.width);
@@ -173,10 +193,12 @@ LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source,
           " are f64, expected f32, bf16 or f16: give the dtype to convert to");
 
   for_each_view(weights, config.tied_head, [&](TensorView& view) {
-    const DType wanted = dtype.value_or(view.dtype());
-    if (ownership == Ownership::Share && wanted == view.dtype()) return;
-    weights.owned.push_back(converted(view, wanted));
-    view = weights.owned.back();
+    const DType to = dtype.value_or(view.dtype());
+    const bool fits = to == view.dtype() && wanted.device == view.device();
+    if (fits && wanted.ownership == Ownership::Share) return;
+    weights.owned.push_back(converted(view, to, wanted.device, where));
+    const TensorView& made = weights.owned.back();
+    view = view.rank() == 1 ? made.reshaped({view.shape(0)}) : made;
   });
   if (config.tied_head) weights.head = weights.embedding;
   return weights;

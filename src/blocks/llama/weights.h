@@ -27,9 +27,16 @@ struct LlamaWeights {
 
 enum class Ownership : std::uint8_t { Share, Copy };
 
-/// Takes the weights `config` asks for and refuses missing and superfluous ones; then converts to `dtype`, or copies
-/// if asked. Errors: ValueError, TypeError, all before anything is converted.
-LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, std::optional<DType> dtype,
-                          Ownership ownership);
+/// What becomes of weights once they are taken.
+struct Wanted {
+  std::optional<DType> dtype;  ///< nothing: as they are
+  Ownership ownership = Ownership::Copy;
+  Device device;
+};
+
+/// Takes the weights `config` asks for and refuses missing and superfluous ones; then converts and copies what is not
+/// as wanted. Errors: ValueError, TypeError, NotImplementedError, all before anything is converted.
+LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, const Wanted& wanted,
+                          const Execution& where);
 
 }  // namespace coda

@@ -17,6 +17,7 @@ using Stream = struct CUstream_st*;
 using Event = struct CUevent_st*;
 using Module = struct CUmod_st*;
 using Function = struct CUfunc_st*;
+using MemoryPool = struct CUmemPoolHandle_st*;
 using DevicePointer = unsigned long long;
 
 struct alignas(64) TensorMap {
@@ -34,6 +35,17 @@ struct LaunchAttribute {
   } value = {};
 };
 
+/// CUmemPoolProps: memory of one device, not to be exported.
+struct PoolProperties {
+  int allocation_type = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;     // CU_MEM_HANDLE_TYPE_NONE
+  int location_type = 1;    // CU_MEM_LOCATION_TYPE_DEVICE
+  int location_id = 0;
+  void* security_attributes = nullptr;
+  std::size_t largest = 0;  // bytes; 0: all of the device
+  unsigned char reserved[56] = {};
+};
+
 struct LaunchConfig {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;
   unsigned block_x = 1, block_y = 1, block_z = 1;
@@ -49,8 +61,9 @@ inline constexpr int kMultiprocessorCount = 16;  // CU_DEVICE_ATTRIBUTE_…
 inline constexpr int kComputeMajor = 75;
 inline constexpr int kComputeMinor = 76;
 inline constexpr int kL2Bytes = 38;
-inline constexpr Result kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
-inline constexpr Result kNoDevice = 100;   // CUDA_ERROR_NO_DEVICE
+inline constexpr int kPoolReleaseThreshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+inline constexpr Result kOutOfMemory = 2;        // CUDA_ERROR_OUT_OF_MEMORY
+inline constexpr Result kNoDevice = 100;         // CUDA_ERROR_NO_DEVICE
 
 // Field, symbol, parameters: one line a function.
 #define CODA_DRIVER_FUNCTIONS(X)                                                                              \
@@ -80,6 +93,13 @@ inline constexpr Result kNoDevice = 100;   // CUDA_ERROR_NO_DEVICE
   X(free_async, "cuMemFreeAsync", (DevicePointer, Stream))                                                    \
   X(copy_to_device, "cuMemcpyHtoD_v2", (DevicePointer, const void*, std::size_t))                             \
   X(copy_to_host, "cuMemcpyDtoH_v2", (void*, DevicePointer, std::size_t))                                     \
+  X(pool_create, "cuMemPoolCreate", (MemoryPool*, const PoolProperties*))                                     \
+  X(pool_set, "cuMemPoolSetAttribute", (MemoryPool, int, void*))                                              \
+  X(alloc_from_pool, "cuMemAllocFromPoolAsync", (DevicePointer*, std::size_t, MemoryPool, Stream))            \
+  X(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (DevicePointer, const void*, std::size_t, Stream))          \
+  X(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, DevicePointer, std::size_t, Stream))                  \
+  X(copy_within_async, "cuMemcpyDtoDAsync_v2", (DevicePointer, DevicePointer, std::size_t, Stream))           \
+  X(context_synchronize, "cuCtxSynchronize", ())                                                              \
   X(fill_async, "cuMemsetD32Async", (DevicePointer, unsigned, std::size_t, Stream))                           \
   X(stream_capturing, "cuStreamIsCapturing", (Stream, int*))                                                  \
   X(stream_synchronize, "cuStreamSynchronize", (Stream))                                                      \

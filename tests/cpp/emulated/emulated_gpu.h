@@ -26,8 +26,9 @@ inline void write_device_files(const std::string& folder) {
   for (const cuda::DeviceFile& file : cuda::device_files())
     if (!file.path.starts_with("sm90/")) std::ofstream(folder + "/" + std::string(file.path)) << file.text;
   const fs::path emulated = fs::path(CODA_SOURCE_DIR) / "tests/cpp/emulated/device";
-  fs::rename(folder + "/elementwise.cuh", folder + "/elementwise_gpu.cuh");
-  for (const char* name : {"ptx.cuh", "elementwise.cuh", "sm90/gemm.cuh"})
+  for (const std::string name : {"elementwise", "attention", "gather"})  // included by what stands in their place
+    fs::rename(folder + "/" + name + ".cuh", folder + "/" + name + "_gpu.cuh");
+  for (const char* name : {"ptx.cuh", "fibers.cuh", "elementwise.cuh", "attention.cuh", "gather.cuh", "sm90/gemm.cuh"})
     fs::copy_file(emulated / name, fs::path(folder) / name, fs::copy_options::overwrite_existing);
 }
 
@@ -57,8 +58,36 @@ struct EmulatedMap {
   int type;
 };
 
+/// Memory "of the GPU" is the host's, filled with NaN; work is done when it is queued.
+inline void emulate_memory(cuda::DriverApi& api) {
+  fake_memory(api);
+  api.alloc_from_pool = [](cuda::DevicePointer* pointer, std::size_t bytes, cuda::MemoryPool, cuda::Stream) {
+    void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    std::memset(memory, 0xff, bytes);
+    *pointer = reinterpret_cast<cuda::DevicePointer>(memory);
+    return 0;
+  };
+  api.free_async = [](cuda::DevicePointer pointer, cuda::Stream) {
+    std::free(reinterpret_cast<void*>(pointer));
+    return 0;
+  };
+  api.copy_to_device_async = [](cuda::DevicePointer to, const void* from, std::size_t bytes, cuda::Stream) {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return 0;
+  };
+  api.copy_to_host_async = [](void* to, cuda::DevicePointer from, std::size_t bytes, cuda::Stream) {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return 0;
+  };
+  api.copy_within_async = [](cuda::DevicePointer to, cuda::DevicePointer from, std::size_t bytes, cuda::Stream) {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return 0;
+  };
+}
+
 inline cuda::DriverApi emulated_driver() {
   cuda::DriverApi api = fake_driver();
+  emulate_memory(api);
   api.encode_tiled = [](cuda::TensorMap* map, int type, std::uint32_t, void* data, const std::uint64_t* extents,
                         const std::uint64_t* pitch, const std::uint32_t*, const std::uint32_t*, int, int, int, int) {
     const EmulatedMap content{data, extents[0], extents[1], pitch[0], type};

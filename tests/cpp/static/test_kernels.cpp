@@ -13,6 +13,7 @@
 #include "cuda/backend.h"
 #include "cuda/compile/cache.h"
 #include "cuda/compile/disassemble.h"
+#include "cuda/emit/blocks.h"
 #include "cuda/emit/kernel.h"
 #include "cuda/launch/layout.h"
 #include "support/invented.h"
@@ -66,6 +67,8 @@ class Kernels {
             {what + ", " + to_text(spec.schedule), {cuda::kernel_name(spec), text, std::string(arch.name)}});
     }
   }
+
+  void add(const std::string& what, const std::string& text) { kernels_.push_back({what, {"kernel", text, "sm_90a"}}); }
 
   const std::vector<Kernel>& all() const { return kernels_; }
 
@@ -174,6 +177,20 @@ TEST_F(Static, JoinedFactorsAndUnalignedOperands) {
        {epilogues::residual(), storing("accumulate", DType::F32, true), storing("accumulate", dtype, true)})
     for (const std::int64_t n : {4097, 4098})
       kernels.add("ragged N", product({4096, n, 4096}, "TN", dtype, program), 4);
+  expect_clean(kernels.all());
+}
+
+// The copy of an operand, rows of a table, and attention of the smallest, common and largest heads.
+TEST_F(Static, WhatIsNoProgram) {
+  Kernels kernels;
+  kernels.add("copy", cuda::emit_copy());
+  for (const DType dtype : {DType::BF16, DType::F16, DType::F32}) {
+    kernels.add("gather", cuda::emit_gather(dtype));
+    for (const int head : {8, 64, 80, 128, 256})
+      for (const int rows : {1, 8})
+        for (const bool pieces : {true, false})
+          kernels.add("attention " + std::to_string(head), cuda::emit_attention({dtype, head, rows, pieces}));
+  }
   expect_clean(kernels.all());
 }
 
