@@ -25,7 +25,7 @@ std::vector<Diagnosis> diagnose();
 /// A kernel as it would be run.
 struct KernelReport {
   std::string name;
-  Schedule schedule{};
+  Schedule schedule{};       ///< of a product; a program without one has no schedule
   int shared_bytes = 0;      ///< shared memory of a block
   std::string text;          ///< the `.cu`
   std::string compiler_log;  ///< with ptxas's report: registers, spills, stack

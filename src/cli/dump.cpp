@@ -27,6 +27,8 @@ struct DumpOptions {
 };
 
 void print_candidates(const Problem& problem) {
+  REQUIRE(NotImplementedError, !problem.a.parts.empty(), "dump: program '", problem.segments[0].program.name(),
+          "' fits no schedule: it has no product, which is what a schedule cuts up: leave --list out");
   const GemmShape shape = cuda::gemm_shape(problem, cuda::specialise(problem));
   const Arch& arch = *find_arch(9, 0);
   const std::vector<Candidate> list = candidates(shape, arch, kMultiprocessors);
@@ -75,7 +77,7 @@ void print_report(const Problem& problem, const DumpOptions& options) {
   const KernelReport report = report_kernel(problem, options.schedule.empty() ? nullptr : &given);
   const std::string sass = sass_of(options, report.cubin);
   const std::string facts = concat("\n", report.name, ": ", report.shared_bytes, " bytes of shared memory a block");
-  parts.print("schedule", to_text(report.schedule) + (options.only.empty() ? facts : ""));
+  if (!problem.a.parts.empty()) parts.print("schedule", to_text(report.schedule) + (options.only.empty() ? facts : ""));
   parts.print("program", program);
   parts.print("text", report.text);
   parts.print("ptxas", report.compiler_log);

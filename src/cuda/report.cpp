@@ -4,6 +4,7 @@
 #include "cuda/backend.h"
 #include "cuda/compile/nvrtc.h"
 #include "cuda/emit/kernel.h"
+#include "cuda/launch/layout.h"
 
 namespace coda {
 namespace {
@@ -11,6 +12,22 @@ namespace {
 // The GPU whose recorded choices and candidates are asked.
 constexpr int kMultiprocessors = 132;
 constexpr const char* kGpu = "NVIDIA H200";
+
+KernelReport written(const Problem& problem, const Schedule* schedule, const Arch& arch) {
+  KernelReport report;
+  if (problem.a.parts.empty()) {
+    const cuda::SegmentSpec spec = cuda::unstaged(cuda::specialise(problem.segments[0]));
+    report.name = spec.program.name();
+    report.text = cuda::emit_elementwise(spec);
+    return report;
+  }
+  const cuda::KernelSpec spec = cuda::scheduled(problem, schedule, arch, kMultiprocessors, kGpu);
+  report.name = cuda::kernel_name(spec);
+  report.schedule = spec.schedule;
+  report.shared_bytes = shared_bytes(spec.schedule, cuda::shape_of(spec));
+  report.text = cuda::emit_kernel(spec);
+  return report;
+}
 
 }  // namespace
 
@@ -21,12 +38,7 @@ KernelReport report_kernel(const Problem& problem, const Schedule* schedule) {
   const auto refusal = cuda::kernel_refusal(problem);
   REQUIRE(NotImplementedError, !refusal, problem.call, ": backend 'cuda' cannot run this: ", *refusal);
   const Arch& arch = *find_arch(9, 0);
-  const cuda::KernelSpec spec = cuda::scheduled(problem, schedule, arch, kMultiprocessors, kGpu);
-  KernelReport report;
-  report.name = cuda::kernel_name(spec);
-  report.schedule = spec.schedule;
-  report.shared_bytes = shared_bytes(spec.schedule, cuda::shape_of(spec));
-  report.text = cuda::emit_kernel(spec);
+  KernelReport report = written(problem, schedule, arch);
   cuda::Cubin cubin = cuda::compile(report.name, report.text, arch.name);
   report.compiler_log = std::move(cubin.log);
   report.cubin = std::move(cubin.image);

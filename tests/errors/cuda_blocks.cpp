@@ -1,5 +1,6 @@
 // Every mistake and failure that src/cuda/launch/memory.cpp and src/cuda/launch/blocks.cpp tell of, and its text.
 #include "core/check.h"
+#include "cuda/fake_memory.h"
 #include "cuda/launch/blocks.h"
 #include "cuda/launch/memory.h"
 #include "cuda/launch_support.h"

@@ -173,9 +173,11 @@ TEST_F(Cli, DumpNamesMistakes) {
   EXPECT_EQ(schedule.err,
             "coda: parse_schedule: found 'by256' in '128by256', expected 'x': write it as 128x256 cooperative, 4 "
             "stages, cluster 1x1, raster 8, sub 64, buffers 2+2\n");
-  const Ran elementwise = coda("dump rms_entry");
-  EXPECT_EQ(elementwise.status, 2);
-  EXPECT_EQ(elementwise.err, "coda: dump: program 'rms_entry' has no kernel: it runs no elementwise pass yet\n");
+  const Ran elementwise = coda("dump rms_entry --list");
+  EXPECT_EQ(elementwise.status, 1);
+  EXPECT_EQ(elementwise.err,
+            "coda: dump: program 'rms_entry' fits no schedule: it has no product, which is what a schedule cuts up: "
+            "leave --list out\n");
   const Ran head = coda("dump rope -n 100");
   EXPECT_EQ(head.status, 1);
   EXPECT_THAT(head.err, StartsWith("coda: dump: head 64 of program 'rope' does not divide N = 100"));

@@ -44,13 +44,6 @@ struct FakeAllocation {
   cuda::MemoryPool pool = nullptr;
 };
 
-struct FakeCopy {
-  std::string kind;  ///< "to device", "to host", "within"
-  std::uint64_t to = 0, from = 0;
-  std::size_t bytes = 0;
-  cuda::Stream stream = nullptr;
-};
-
 /// What the fake driver says and what it was asked; one at a time, because its functions are plain ones.
 struct FakeGpu {
   int driver_version = 99000;
@@ -65,8 +58,6 @@ struct FakeGpu {
   std::vector<FakeLaunch> launches{};
   std::vector<FakeMap> maps{};
   std::vector<FakeAllocation> allocations{};
-  std::vector<FakeCopy> copies{};
-  std::vector<cuda::Stream> waited{};  ///< streams that were waited for
 };
 
 inline FakeGpu& fake_gpu() {
@@ -168,43 +159,6 @@ inline void fake_work(cuda::DriverApi& api) {
   api.memory_info = [](std::size_t* free, std::size_t* total) {
     return *free = std::size_t{5} << 20, *total = std::size_t{141} << 30, 0;
   };
-}
-
-/// What tensors on a GPU need. Their memory is invented: nothing is copied.
-inline void fake_memory(cuda::DriverApi& api) {
-  api.pool_create = [](cuda::MemoryPool* pool, const cuda::PoolProperties* properties) {
-    return fake_call("pool_create", [&](FakeGpu&) {
-      *pool =
-          reinterpret_cast<cuda::MemoryPool>(std::uintptr_t{0x9000} + static_cast<unsigned>(properties->location_id));
-    });
-  };
-  api.pool_set = [](cuda::MemoryPool, int, void*) { return fake_call("pool_set", [](FakeGpu&) {}); };
-  api.alloc_from_pool = [](cuda::DevicePointer* pointer, std::size_t bytes, cuda::MemoryPool pool,
-                           cuda::Stream stream) {
-    return fake_call("alloc_from_pool", [&](FakeGpu& gpu) {
-      *pointer = 0x700000000000 + (gpu.allocations.size() << 32);
-      gpu.allocations.push_back({*pointer, bytes, stream, false, pool});
-    });
-  };
-  api.copy_to_device_async = [](cuda::DevicePointer to, const void* from, std::size_t bytes, cuda::Stream stream) {
-    return fake_call("copy_to_device_async", [&](FakeGpu& gpu) {
-      gpu.copies.push_back({"to device", to, reinterpret_cast<std::uint64_t>(from), bytes, stream});
-    });
-  };
-  api.copy_to_host_async = [](void* to, cuda::DevicePointer from, std::size_t bytes, cuda::Stream stream) {
-    return fake_call("copy_to_host_async", [&](FakeGpu& gpu) {
-      std::memset(to, 0, bytes);
-      gpu.copies.push_back({"to host", reinterpret_cast<std::uint64_t>(to), from, bytes, stream});
-    });
-  };
-  api.copy_within_async = [](cuda::DevicePointer to, cuda::DevicePointer from, std::size_t bytes, cuda::Stream stream) {
-    return fake_call("copy_within_async",
-                     [&](FakeGpu& gpu) { gpu.copies.push_back({"within", to, from, bytes, stream}); });
-  };
-  api.stream_synchronize = [](cuda::Stream stream) {
-    return fake_call("stream_synchronize", [&](FakeGpu& gpu) { gpu.waited.push_back(stream); });
-  };
-  api.context_synchronize = [] { return fake_call("context_synchronize", [](FakeGpu&) {}); };
 }
 
 /// The functions that looking at a GPU, loading a kernel on it and running it need; the others are missing, so that

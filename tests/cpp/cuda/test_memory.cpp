@@ -1,4 +1,5 @@
 // Tensors on a GPU: whose pool and stream their memory is of, when it goes, and how it is copied.
+#include "cuda/fake_memory.h"
 #include "cuda/launch/memory.h"
 #include "cuda/launch_support.h"
 
@@ -50,7 +51,7 @@ TEST_F(Memory, CopiesOfTheHostAreWaitedFor) {
   const Tensor host = Tensor::zeros({2, 4}, DType::F32);
   const Tensor there = Tensor::copy_to(host, kFirst, fake_stream());
   const Tensor back = Tensor::copy_to(there, {}, fake_stream());
-  const auto& copies = fake_gpu().copies;
+  const auto& copies = fake_traffic().copies;
   ASSERT_EQ(copies.size(), 2u);
   EXPECT_EQ(copies[0].kind, "to device");
   EXPECT_EQ(copies[0].to, fake_gpu().allocations[0].pointer);
@@ -59,20 +60,20 @@ TEST_F(Memory, CopiesOfTheHostAreWaitedFor) {
     EXPECT_EQ(copy.bytes, 32u);
     EXPECT_EQ(copy.stream, fake_stream());
   }
-  EXPECT_EQ(fake_gpu().waited, (std::vector{fake_stream(), fake_stream()}));
+  EXPECT_EQ(fake_traffic().waited, (std::vector{fake_stream(), fake_stream()}));
   EXPECT_EQ(back.view().device(), Device{});
 }
 
 TEST_F(Memory, CopiesWithinAGpuAreQueued) {
   const Tensor tensor = Tensor::empty({6, 4}, DType::BF16, kFirst, fake_stream());
   copy_elements(tensor.view().slice(0, 0, 2), tensor.view().slice(0, 4, 6), fake_stream());
-  const FakeCopy& copy = fake_gpu().copies.at(0);
+  const FakeCopy& copy = fake_traffic().copies.at(0);
   EXPECT_EQ(copy.kind, "within");
   EXPECT_EQ(copy.to - copy.from, 32u);
   EXPECT_EQ(copy.bytes, 16u);
-  EXPECT_TRUE(fake_gpu().waited.empty());
+  EXPECT_TRUE(fake_traffic().waited.empty());
   copy_elements(tensor.view().slice(0, 0, 0), tensor.view().slice(0, 1, 1));
-  EXPECT_EQ(fake_gpu().copies.size(), 1u) << "nothing is no copy";
+  EXPECT_EQ(fake_traffic().copies.size(), 1u) << "nothing is no copy";
 }
 
 // What does not lie in one piece on the host passes through a copy that does.
@@ -80,7 +81,7 @@ TEST_F(Memory, StridedHostTensorsAreCopiedTwice) {
   const Tensor host = Tensor::zeros({4, 6}, DType::F32), there = Tensor::empty({6, 4}, DType::F32, kFirst);
   copy_elements(host.view().transposed(), there);
   copy_elements(there, host.view().transposed());
-  for (const FakeCopy& copy : fake_gpu().copies) {
+  for (const FakeCopy& copy : fake_traffic().copies) {
     EXPECT_EQ(copy.bytes, 96u);
     EXPECT_NE(copy.kind == "to device" ? copy.from : copy.to, reinterpret_cast<std::uint64_t>(host.view().data()));
   }

@@ -35,6 +35,17 @@ TEST(Report, HasTheKernelInEveryForm) {
   EXPECT_LE(report.shared_bytes, find_arch(9, 0)->shared_bytes);
 }
 
+TEST(Report, HasTheKernelOfAProgramWithoutAProduct) {
+  if (!has_nvrtc()) GTEST_SKIP() << "no NVRTC";
+  Builder b("doubled");
+  b.store("out", b.load_tile("x") * 2.0);
+  const Segment segment{b.build(), {{"x", invented({9, 512}, DType::BF16)}, {"out", invented({9, 512}, DType::BF16)}}};
+  const KernelReport report = report_kernel(bind_elementwise("report", 9, 512, segment));
+  EXPECT_EQ(report.name, "doubled");
+  EXPECT_THAT(report.text, HasSubstr("run_elementwise"));
+  EXPECT_THAT(report.cubin, StartsWith("\177ELF"));
+}
+
 TEST(Report, TakesTheScheduleItIsGiven) {
   if (!has_nvrtc()) GTEST_SKIP() << "no NVRTC";
   const Schedule given{.tile_m = 128, .tile_n = 128, .stages = 3};

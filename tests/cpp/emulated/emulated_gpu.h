@@ -14,7 +14,7 @@
 
 #include "cuda/cache_support.h"
 #include "cuda/compile/device_files.h"
-#include "cuda/fake_gpu.h"
+#include "cuda/fake_memory.h"
 #include "schedule/records.h"
 #include "support/temporary_folder.h"
 
