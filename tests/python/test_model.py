@@ -206,6 +206,25 @@ def test_nan_in_weights_stays_in_the_rows_it_touches(stock):
     assert torch.isfinite(logits[:40]).all() and torch.isnan(logits[40:]).all()  # causal: later tokens see it
 
 
+@pytest.mark.parametrize("device", ["tpu", "cuda:", "cuda:x", "cuda:-1", "cuda:12345", "cuda0"])
+def test_devices_that_are_none_are_refused(stock, device):
+    for call, make in (("LlamaModel", lambda: to_coda(stock, device=device)),
+                       ("LlamaModel.load", lambda: coda.LlamaModel.load("nowhere", device=device))):
+        with pytest.raises(ValueError) as caught:
+            make()
+        assert str(caught.value) == f"{call}: device is '{device}', expected 'cpu', 'cuda' or 'cuda:N'"
+
+
+def test_the_cpu_is_the_default_device(stock, ours):
+    assert ours.device == "cpu" == to_coda(stock, device=torch.device("cpu")).device
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_the_driver_is_asked_for(stock):
+    with pytest.raises(NotImplementedError, match="^cuda: no NVIDIA driver is installed"):
+        to_coda(stock, device="cuda")
+
+
 @pytest.mark.parametrize("bad", [VOCABULARY, -1])
 def test_tokens_and_targets_outside_the_vocabulary(ours, bad):
     for call in (lambda: ours.logits([1, bad, 2]), lambda: ours.loss([0, 0, 0], [1, bad, 2])):
