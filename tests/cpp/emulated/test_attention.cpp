@@ -82,11 +82,15 @@ TEST_F(EmulatedAttention, EqualsTheCpus) {
   }
 }
 
+// Scores of some dozens have errors of fp32 that the exponential shows.
 TEST_F(EmulatedAttention, TakesAnyScale) {
   const Sizes s{40, 70, 2, 1, 16};
   const Inputs in = inputs(s, DType::F32);
-  for (const double scale : {0.02, 1e-30, 3.0})
-    expect_equal(attend_on_gpu(in, s, scale), expected(in, s, scale), DType::F32);
+  for (const double scale : {0.02, 1e-30, 3.0}) {
+    const Plain truth = PlainMath{}.attention(plain(in.q), plain(in.k), plain(in.v), 2, 1, scale);
+    const Plain got = attend_on_gpu(in, s, scale);
+    for (std::size_t i = 0; i < truth.values.size(); ++i) EXPECT_NEAR(got.values[i], truth.values[i], 1e-5) << scale;
+  }
 }
 
 TEST_F(EmulatedAttention, TakesAnyStrides) {
