@@ -19,6 +19,8 @@ def stock():
         rope_theta=500000.0)
     with torch.device("cuda"):
         model = transformers.LlamaForCausalLM(config).bfloat16().eval()
+        # bfloat16() has rounded the frequencies too, which a checkpoint's loading leaves alone.
+        model.model.rotary_emb = type(model.model.rotary_emb)(config=config)
     with torch.no_grad():
         for name, weight in model.named_parameters():  # norms that do something
             if "norm" in name:
