@@ -5,6 +5,10 @@
 
 namespace coda {
 
+// An array length that C++ allows where there is nothing.
+template <int Count>
+constexpr int kAtLeastOne = Count > 0 ? Count : 1;
+
 template <class A, class B>
 constexpr bool kSame = false;
 template <class A>

@@ -1,0 +1,141 @@
+// The Tiles of a program: eight elements of a thread, from their loads to their stores.
+#include <algorithm>
+#include <limits>
+
+#include "cuda/emit/program_emitter.h"
+
+namespace coda::cuda {
+namespace {
+
+std::string_view access_name(Access access) { return access == Access::Paired ? "Paired" : "Single"; }
+
+}  // namespace
+
+void ProgramEmitter::emit_chunk() {
+  out_.line();
+  out_.line("template <class Vectors, class In, class Out>");
+  out_.line(
+      "__device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,");
+  out_.line("                                             const float (&acc0)[8], const float (&acc1)[8],");
+  out_.line("                                             const float (&partner0)[8], const float (&partner1)[8],");
+  out_.open("                                             const In& loaded, Out& stored, Reductions& reductions)");
+  emit_scalars();
+  emit_kept(true);
+  emit_tile_loads();
+  emit_tiles();
+  emit_tile_stores();
+  out_.close();
+}
+
+void ProgramEmitter::emit_tile_loads() {
+  for (const NodeId id : scope_.nodes(Shape::Tile)) {
+    const Node& node = program_.node(id);
+    if (node.kind != NodeKind::Load || staged_in_.contains(node.index)) continue;
+    emit_tile_load(node.index, arrays_[id] = scope_.unique(scope_.value(id) + "_at"));
+  }
+  each_store([&](int operand, NodeId) {
+    if (program_.operand(operand).role == Role::Accumulate && is_tile(operand) && !is_staged(operand))
+      emit_tile_load(operand, before_[operand] = scope_.unique(program_.operand(operand).name + "_before"));
+  });
+}
+
+void ProgramEmitter::emit_tile_load(int operand, const std::string& name) {
+  out_.line("float ", name, "[8];");
+  if (!program_.operand(operand).pairing.is_none()) {
+    out_.line("load_pair_tile<", scope_.element(operand), ", Pairs, ", program_.operand(operand).period, ">(a.",
+              scope_.argument(operand), ", at, ", name, ");");
+    return;
+  }
+  out_.line("load_tile<", scope_.element(operand), ", ", access_name(access_of(operand)), ", ",
+            program_.operand(operand).period, ">(a.", scope_.argument(operand), ", at, ", name, ");");
+}
+
+void ProgramEmitter::emit_tiles() {
+  each_store([&](int operand, NodeId value) {
+    const NodeKind kind = program_.node(value).kind;
+    if (is_staged(operand) || (!is_tile(operand) && kind != NodeKind::Reduce && kind != NodeKind::SelectCol)) return;
+    arrays_of_[operand] = scope_.unique(program_.operand(operand).name + "_values");
+    out_.line("float ", arrays_of_[operand], "[8];");
+  });
+  out_.margin("#pragma unroll");
+  out_.open("for (int e = 0; e < 8; ++e)");
+  for (const NodeId id : scope_.nodes(Shape::Tile)) {
+    const Node& node = program_.node(id);
+    emit_tile_node(id, node);
+  }
+  each_store([&](int operand, NodeId value) { emit_element_store(operand, value); });
+  out_.close();
+}
+
+void ProgramEmitter::emit_tile_node(NodeId id, const Node& node) {
+  const auto line = [&](const std::string& value) { out_.line("const float ", scope_.value(id), " = ", value, ";"); };
+  const auto use = [&](std::size_t i) { return scope_.use(node.args[i], Site::Tile); };
+  if (node.kind == NodeKind::Load) line(loaded(id, node.index));
+  if (node.kind == NodeKind::SpanReduce)
+    line(concat("vectors.template span<", std::ranges::find(spans_, id) - spans_.begin(), ">(at, e)"));
+  if (node.kind == NodeKind::Split) {
+    // Member 0 is this element where it is its pair's first, else its partner; member 1 the other.
+    const std::string partner = scope_.use(node.args[0], Site::Partner);
+    line(concat("Pairs::is_first(at, col_of(e)) ? ", node.index == 0 ? use(0) : partner, " : ",
+                node.index == 0 ? partner : use(0)));
+  }
+  if (node.kind == NodeKind::Join) {
+    const std::string rest = node.args.size() > 2 ? concat("Pairs::is_rest(at, col_of(e)) ? ", use(2), " : ") : "";
+    line(concat(rest, "Pairs::is_first(at, col_of(e)) ? ", use(0), " : ", use(1)));
+  }
+  if (!is_computed(node)) return;
+  line(scope_.computed(node, Site::Tile));
+  if (scope_.has_partner(id))
+    out_.line("const float ", scope_.partner(id), " = ", scope_.computed(node, Site::Partner), ";");
+}
+
+void ProgramEmitter::emit_element_store(int operand, NodeId value) {
+  const Node& node = program_.node(value);
+  if (node.kind == NodeKind::Reduce || node.kind == NodeKind::SelectCol) {
+    out_.line(arrays_of_[operand], "[e] = ", scope_.use(node.args[0], Site::Tile), ";");
+  } else if (is_tile(operand)) {
+    const std::string to =
+        is_staged(operand) ? concat("stored[", staged_out_.at(operand), "][e]") : arrays_of_[operand] + "[e]";
+    out_.line(to, " = ", before(operand), scope_.use(value, Site::Tile), ";");
+  }
+}
+
+std::string ProgramEmitter::loaded(NodeId id, int operand) const {
+  const auto staged = staged_in_.find(operand);
+  return staged != staged_in_.end() ? concat("loaded[", staged->second, "][e]") : arrays_.at(id) + "[e]";
+}
+
+std::string ProgramEmitter::before(int operand) const {
+  if (program_.operand(operand).role != Role::Accumulate) return "";
+  const auto staged = staged_in_.find(operand);
+  if (staged != staged_in_.end()) return concat("loaded[", staged->second, "][e] + ");
+  return is_staged(operand) ? "" : before_.at(operand) + "[e] + ";
+}
+
+void ProgramEmitter::emit_tile_stores() {
+  each_store([&](int operand, NodeId value) {
+    const Node& node = program_.node(value);
+    const std::string argument = is_staged(operand) ? "" : "a." + scope_.argument(operand);
+    if (node.kind == NodeKind::Reduce) {
+      out_.line("reductions.", scope_.value(value), ".add(at, ", arrays_of_[operand], ");");
+      out_.line("if (at.ends(", node.period, ")) reductions.", scope_.value(value), ".store(", argument, ", at, ",
+                node.period, ");");
+    } else if (node.kind == NodeKind::SelectCol) {
+      // An index that nothing is equal to stands for none.
+      const double ignored =
+          node.ignored ? static_cast<double>(*node.ignored) : std::numeric_limits<double>::quiet_NaN();
+      const std::string selected = "reductions." + scope_.value(value), columns = scope_.value(node.args[1]),
+                        rest = concat(argument, ", at, ", columns, ", ", float_literal(ignored), ");");
+      out_.line(selected, ".add(at, ", columns, ", ", arrays_of_[operand], ");");
+      out_.line("if (at.last) ", selected, ".store(", rest);
+      out_.line("store_unselected<", scope_.element(operand), ">(", rest);
+    } else if (is_tile(operand) && !is_staged(operand)) {
+      out_.line("store_tile<", scope_.element(operand), ", ", access_name(access_of(operand)), ">(", argument, ", at, ",
+                arrays_of_[operand], ");");
+    } else if (program_.operand(operand).shape == Shape::Col) {
+      out_.line("store_col<", scope_.element(operand), ">(", argument, ", at, ", scope_.value(value), ");");
+    }
+  });
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,77 @@
+// Writes the functions of one program. Scalars are computed where they are wanted; Cols once a tile, at a thread's two
+// rows; Rows once a tile, at a thread's columns, into shared memory; Tiles in chunks of eight elements.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cuda/emit/program.h"
+#include "cuda/emit/scope.h"
+
+namespace coda::cuda {
+
+/// The device type that reduces a row so.
+std::string_view reduction_type(Reduction reduction);
+
+class ProgramEmitter {
+ public:
+  ProgramEmitter(Writer& out, const SegmentSpec& segment);
+  void emit_struct(const std::string& name);
+
+ private:
+  template <class Act>
+  void each_store(Act act) const {
+    for (const Node& node : program_.nodes())
+      if (node.kind == NodeKind::Store) act(node.index, node.args[0]);
+  }
+
+  // program.cpp
+  static void number(const std::vector<StagedOperand>& staged, std::map<int, int>& places);
+  // "Elements<Bf16>;  // residual"
+  std::string element_list(const std::vector<StagedOperand>& staged) const;
+  void emit_arguments();
+  bool reduces() const;
+  void emit_reductions();
+  void emit_scalars();
+  std::string pairs_type() const;
+
+  // vectors.cpp
+  void emit_cols();
+  void emit_col_load(const Node& node, const std::string& to);
+  static std::string number_of(const Node& node);
+  void emit_rows();
+  std::string row_load(const Node& node) const;
+  // The terms of sums over whole heads.
+  void emit_spans();
+  // Tiles that the terms hang on, in order.
+  std::vector<NodeId> cone_of_spans() const;
+  // Names of the kept vectors in a chunk; with the partners' and the pairs' entries where they are asked for.
+  void emit_kept(bool with_pairs);
+
+  // chunk.cpp
+  void emit_chunk();
+  void emit_tile_loads();
+  void emit_tile_load(int operand, const std::string& name);
+  void emit_tiles();
+  void emit_tile_node(NodeId id, const Node& node);
+  void emit_element_store(int operand, NodeId value);
+  std::string loaded(NodeId id, int operand) const;
+  // What an accumulating store adds its value to; nothing where the copy engine adds.
+  std::string before(int operand) const;
+  void emit_tile_stores();
+
+  Access access_of(int operand) const { return scope_.segment().access[static_cast<std::size_t>(operand)]; }
+  bool is_tile(int operand) const { return program_.operand(operand).shape == Shape::Tile; }
+  bool is_staged(int operand) const { return is_tile(operand) && access_of(operand) == Access::Staged; }
+
+  Writer& out_;
+  Scope scope_;
+  const Program& program_;
+  std::map<int, std::string> before_, arrays_of_;
+  std::map<NodeId, std::string> arrays_;
+  std::map<int, int> staged_in_, staged_out_;
+  std::vector<NodeId> spans_;
+};
+
+}  // namespace coda::cuda
