@@ -56,6 +56,7 @@ def test_program(name, program, rows, least, aligned):
     expected = expected if isinstance(expected, tuple) else (expected,)
     gpu_inputs = {key: on_gpu(value, aligned) for key, value in inputs.items()}
     plans = prepare_candidates(on_gpu(a, aligned), factor(lambda w: on_gpu(w, aligned)), program, **gpu_inputs)
+    print(f"{name}: {len(plans)} schedules")
     for schedule, plan in plans.items():
         got = plan()
         for made, wanted in zip(got if isinstance(got, tuple) else (got,), expected):

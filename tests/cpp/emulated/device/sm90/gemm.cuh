@@ -52,9 +52,6 @@ inline void store_element(const MapContent& map, i64 inner, i64 outer, float val
   }
 }
 
-template <int Count>
-constexpr int kAtLeastOne = Count > 0 ? Count : 1;
-
 template <class C, class Program>
 struct EmulatedVectors {
   const float (&cols)[kAtLeastOne<C::kCols>][2];
