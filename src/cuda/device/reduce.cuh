@@ -50,48 +50,46 @@ struct RowMax {
   __device__ __forceinline__ float result(int r) const { return largest[r]; }
 };
 
-// sum is Σ 2^(value·log2 e + shift). The shift brings an entry near the largest to about 2⁰; it follows the largest
-// only when that has grown by a factor of 2^kSlack, so that most entries cost one exponential. Infinite entries and NaN
-// make the sum so.
+// sum is Σ exp(entry − pivot). The pivot follows the largest entry only when that has grown by kSlack, so that most
+// entries cost one exponential, and stays finite: infinite entries and NaN make the sum so.
 struct RowLogSumExp {
-  static constexpr float kSlack = 30.f;
-  static constexpr float kNoShift = 3e38f;  // any finite entry asks for another
-  float shift[2] = {kNoShift, kNoShift};
+  static constexpr float kSlack = 20.f;
+  static constexpr float kLowest = -3.4028234663852886e38f;
+  float pivot[2] = {kLowest, kLowest};
   float sum[2] = {0.f, 0.f};
 
   __device__ __forceinline__ static float none() { return -infinity(); }
   __device__ __forceinline__ void add(int r, const float (&entries)[4]) {
     follow(r, largest_of(entries));
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum[r] += exp2_approx(fmaf(entries[i], kLog2E, shift[r]));
+    for (int i = 0; i < 4; ++i) sum[r] += exp2_approx((entries[i] - pivot[r]) * kLog2E);
   }
   __device__ __forceinline__ void add_one(int r, float value) {
     follow(r, value);
-    sum[r] += exp2_approx(fmaf(value, kLog2E, shift[r]));
+    sum[r] += exp2_approx((value - pivot[r]) * kLog2E);
   }
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
       for (int step = 1; step < 4; step *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, shift[r], step);
+        const float other = __shfl_xor_sync(0xffffffffu, pivot[r], step);
         const float other_sum = __shfl_xor_sync(0xffffffffu, sum[r], step);
-        const float both = min(shift[r], other);
-        sum[r] = scaled(sum[r], both - shift[r]) + scaled(other_sum, both - other);
-        shift[r] = both;
+        const float both = max(pivot[r], other);
+        sum[r] = scaled(sum[r], pivot[r] - both) + scaled(other_sum, other - both);
+        pivot[r] = both;
       }
   }
-  __device__ __forceinline__ float result(int r) const { return logf(sum[r]) - shift[r] * 0.6931471805599453f; }
+  __device__ __forceinline__ float result(int r) const { return pivot[r] + logf(sum[r]); }
 
  private:
-  __device__ __forceinline__ static float scaled(float sum, float power) {
-    return sum < infinity() ? sum * exp2_approx(power) : sum;
+  __device__ __forceinline__ static float scaled(float sum, float change) {
+    return sum < infinity() ? sum * exp2_approx(change * kLog2E) : sum;
   }
   __device__ __forceinline__ void follow(int r, float largest) {
-    if (fmaf(largest, kLog2E, shift[r]) > kSlack && largest < infinity()) {
-      const float next = -kLog2E * largest;
-      sum[r] = scaled(sum[r], next - shift[r]);
-      shift[r] = next;
+    if (largest - pivot[r] > kSlack && largest < infinity()) {
+      sum[r] = scaled(sum[r], pivot[r] - largest);
+      pivot[r] = largest;
     }
   }
 };

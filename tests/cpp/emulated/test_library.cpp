@@ -44,6 +44,12 @@ class Case {
     for (int i = 0; i < static_cast<int>(program.operands().size()); ++i) inputs_.push_back(input(i));
   }
 
+  // Instead of the random input.
+  void give(const std::string& name, const Tensor& values) {
+    for (int i = 0; i < static_cast<int>(inputs_.size()); ++i)
+      if (program_.operand(i).name == name) inputs_[static_cast<std::size_t>(i)] = values;
+  }
+
   std::vector<Matrix> run(const Backend& backend, Device device, const Schedule* schedule) {
     std::vector<Matrix> outputs;
     Operands operands;
@@ -149,8 +155,12 @@ class EmulatedLibrary : public EmulatedTest {
   void compare(const std::string& name, const Program& program, std::int64_t rows, std::int64_t cols, bool aligned) {
     SCOPED_TRACE(name + (aligned ? ", aligned" : ", unaligned") + ", " + std::to_string(cols) + " columns");
     Case random(program, rows, cols, aligned, std::hash<std::string>{}(name));
-    const auto expected = random.run(cpu::reference_backend(), {}, nullptr);
-    const auto got = random.run(cuda::cuda_backend(), kGpu, nullptr);
+    compare(random, program);
+  }
+
+  static void compare(Case& inputs, const Program& program) {
+    const auto expected = inputs.run(cpu::reference_backend(), {}, nullptr);
+    const auto got = inputs.run(cuda::cuda_backend(), kGpu, nullptr);
     std::size_t i = 0;
     for (const Operand& operand : program.operands()) {
       if (operand.role == Role::Input) continue;
@@ -196,6 +206,51 @@ TEST_F(EmulatedLibrary, RaggedAndUnalignedTensors) {
   for_each_program([&](const std::string& name, const Program& program) {
     compare(name, program, 37, columns(program, 141), false);
   });
+}
+
+constexpr std::int64_t kHardRows = 11;
+
+// Rows with each kind of number that a reduction could lose.
+Tensor numbers_hard_to_reduce(int cols) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  std::vector<double> values;
+  const auto row = [&](auto entry) {
+    for (int col = 0; col < cols; ++col) values.push_back(entry(col));
+  };
+  row([](int col) { return col % 70 == 61 ? std::nan("") : 1.0; });
+  row([](int) { return -kInf; });
+  row([](int col) { return col < 64 ? -kInf : -300.0; });
+  row([](int col) { return col == 3 ? kInf : col == 5 ? -kInf : 0.0; });
+  row([&](int col) { return col == cols - 1 ? kInf : -1e30; });
+  row([](int) { return std::numeric_limits<float>::lowest(); });
+  row([](int col) { return col % 2 == 0 ? -200.0 : -250.0; });
+  row([](int col) { return col * 1.5; });
+  row([](int col) { return 300 - col * 1.5; });
+  row([](int col) { return col == 17 ? 3e38 : -3e38; });
+  row([](int col) { return col == 130 ? 88.0 : -88.0; });
+  return Tensor::from({kHardRows, cols}, values, DType::F32);
+}
+
+TEST_F(EmulatedLibrary, ReductionsKeepWhatIsNotFinite) {
+  Builder b("reductions");
+  const Value x = b.acc() * 0 + b.load_tile("x", {.dtype = DType::F32});
+  b.store("largest", reduce_row(x, Reduction::Max, 64));
+  b.store("lse", reduce_row(x, Reduction::LogSumExp, 64));
+  const Program program = b.build();
+  Case inputs(program, kHardRows, 200, true, 1);  // blocks of 64 columns and a ragged one
+  inputs.give("x", numbers_hard_to_reduce(200));
+  compare(inputs, program);
+}
+
+TEST_F(EmulatedLibrary, PartialsAreFinishedByAPassOfTheirOwn) {
+  for (const Reduction reduction : {Reduction::Sum, Reduction::Max, Reduction::LogSumExp}) {
+    Builder b("finish");
+    b.store("whole", b.load_partials("x", reduction));
+    const Program program = b.build();
+    Case inputs(program, kHardRows, 1, true, 1);
+    inputs.give("x", numbers_hard_to_reduce(63));
+    compare(inputs, program);
+  }
 }
 
 }  // namespace
