@@ -79,6 +79,9 @@ struct Candidate {
   std::string reason;  ///< why it is worth timing
 };
 
+/// Why a product has no candidate: the program's budget, and what to change.
+std::string no_schedule_reason(const GemmShape& shape, const Arch& arch);
+
 /// Schedules worth timing, the one expected to be fastest first; a product no schedule fits has none.
 std::vector<Candidate> candidates(const GemmShape& shape, const Arch& arch, int multiprocessors);
 

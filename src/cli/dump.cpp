@@ -31,9 +31,7 @@ void print_candidates(const Problem& problem) {
           "' fits no schedule: it has no product, which is what a schedule cuts up: leave --list out");
   const GemmShape shape = cuda::gemm_shape(problem, cuda::specialise(problem));
   const Arch& arch = *find_arch(9, 0);
-  const std::vector<Candidate> list = candidates(shape, arch, kMultiprocessors);
-  REQUIRE(NotImplementedError, !list.empty(), "dump: program '", problem.segments[0].program.name(),
-          "' fits no schedule: ", schedule_refusal(Schedule{}, shape, arch), ": split it into two programs");
+  const std::vector<Candidate> list = cuda::required_candidates(problem, arch, kMultiprocessors);
   std::vector<std::vector<std::string>> rows{{"schedule", "shared", "reason"}};
   for (const Candidate& candidate : list)
     rows.push_back(

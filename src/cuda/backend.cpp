@@ -47,7 +47,7 @@ class CudaBackend final : public Backend {
   std::vector<Candidate> candidates(const Problem& problem) const override {
     const Gpu& device = gpu(problem.device.index);
     if (problem.a.parts.empty()) return {};
-    return coda::candidates(gemm_shape(problem, specialise(problem)), *device.arch, device.multiprocessors);
+    return required_candidates(problem, *device.arch, device.multiprocessors);
   }
 };
 
@@ -58,6 +58,14 @@ std::optional<std::string> kernel_refusal(const Problem& problem) {
   for (const BoundSegment& segment : problem.segments)
     if (auto refusal = emit_refusal(segment.program)) return refusal;
   return extent_refusal(problem);
+}
+
+std::vector<Candidate> required_candidates(const Problem& problem, const Arch& arch, int multiprocessors) {
+  const GemmShape shape = gemm_shape(problem, specialise(problem));
+  std::vector<Candidate> list = candidates(shape, arch, multiprocessors);
+  REQUIRE(NotImplementedError, !list.empty(), problem.call, ": program '", problem.segments[0].program.name(),
+          "' fits no schedule: ", no_schedule_reason(shape, arch));
+  return list;
 }
 
 RecordKey record_key(const Problem& problem, const KernelSpec& spec, std::string_view gpu_name) {
@@ -80,10 +88,7 @@ KernelSpec scheduled(const Problem& problem, const Schedule* schedule, const Arc
     spec.schedule = *recorded;
     return spec;
   }
-  const std::vector<Candidate> list = candidates(shape, arch, multiprocessors);
-  REQUIRE(NotImplementedError, !list.empty(), problem.call, ": program '", problem.segments[0].program.name(),
-          "' fits no schedule: ", schedule_refusal(Schedule{}, shape, arch), ": split it into two programs");
-  spec.schedule = list[0].schedule;
+  spec.schedule = required_candidates(problem, arch, multiprocessors)[0].schedule;
   return spec;
 }
 

@@ -14,6 +14,9 @@ const Backend& cuda_backend();
 /// Nothing when a kernel can be written for the problem; otherwise the reason why not. Asks no GPU.
 std::optional<std::string> kernel_refusal(const Problem& problem);
 
+/// The problem's candidates, at least one. Errors: NotImplementedError when none fits, with the reason.
+std::vector<Candidate> required_candidates(const Problem& problem, const Arch& arch, int multiprocessors);
+
 /// What a choice of schedule for the problem is recorded under.
 RecordKey record_key(const Problem& problem, const KernelSpec& spec, std::string_view gpu_name);
 

@@ -104,6 +104,17 @@ class CandidateList {
     if (shape_.staged_inputs > 0) add_whole_tile_in_flight(s, reason);
   }
 
+  // One buffer each way and the widest sub-tile that fits so: for programs with more tiles than the others hold.
+  void add_tight(Schedule s, const std::string& reason) {
+    s.input_buffers = s.output_buffers = 1;
+    for (s.sub = widest_sub(s, shape_); s.sub >= 16; s.sub /= 2) {
+      s.stages = most_stages(s, shape_, arch_);
+      if (schedule_refusal(s, shape_, arch_).empty()) return add_one(s, reason);
+    }
+  }
+
+  bool empty() const { return list_.empty(); }
+
   // The one expected to be fastest first; equals in the order they were added.
   std::vector<Candidate> take(int multiprocessors) {
     std::ranges::stable_sort(list_, {},
@@ -223,7 +234,22 @@ std::vector<Candidate> candidates(const GemmShape& shape, const Arch& arch, int 
       list.add(schedule(128, width, false, 1, 1, 8), "whole heads in a tile, no cluster");
     }
   }
+  if (list.empty())
+    for (const int width : {256, 128, 64})
+      list.add_tight(schedule(128, width, false, 1, 1, 8), "the program's tiles leave room for one buffer each");
   return list.take(multiprocessors);
+}
+
+std::string no_schedule_reason(const GemmShape& shape, const Arch& arch) {
+  const int most = output_tile_n({.tile_n = 256}, shape);
+  if (shape.column_granule > most)
+    return concat("it needs whole multiples of ", shape.column_granule, " columns in a tile, which has at most ", most,
+                  ": use narrower heads or partials, or run it on the CPU");
+  const Schedule smallest{
+      .tile_n = shape.pair ? 128 : 64, .stages = 2, .sub = 16, .input_buffers = 1, .output_buffers = 1};
+  return concat("its tiles (", shape.staged_inputs, " in, ", shape.staged_outputs, " out, in units of 16 bits) need ",
+                shared_bytes(smallest, shape), " bytes of shared memory at the least, a block has ", arch.shared_bytes,
+                ": split it into two programs");
 }
 
 }  // namespace coda

@@ -185,8 +185,6 @@ std::vector<Timing> tune(const Problem& problem, const TuneOptions& options) {
   REQUIRE(ValueError, problem.m > 0 && problem.n > 0, "tune: M is ", problem.m, " and N is ", problem.n,
           ", expected an output that is not empty");
   const std::vector<Candidate> list = cuda::cuda_backend().candidates(problem);
-  REQUIRE(NotImplementedError, !list.empty(), "tune: program '", problem.segments[0].program.name(),
-          "' fits no schedule: split it into two programs");
   std::vector<Timing> timings = Tuner(problem, list, options).run();
   if (options.record) {
     const RecordKey key = cuda::record_key(problem, cuda::specialise(problem), cuda::gpu(problem.device.index).name);

@@ -86,8 +86,11 @@ TEST_F(CudaRefusals, OfProgramsHaveTheirText) {
 TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
   const Schedule wide{.tile_n = 512};
   Builder many("many");
-  for (int i = 0; i < 14; ++i) many.store("out" + std::to_string(i), many.acc());
+  for (int i = 0; i < 50; ++i) many.store("out" + std::to_string(i), many.acc());
   const Program stores = many.build();
+  Builder wide_heads("wide_heads");
+  wide_heads.store("out", span_sum(wide_heads.acc(), 512));
+  const Program heads = wide_heads.build();
   std::vector<TensorView> parts(20, placed(64, 64));
   const Problem segments = fake_problem(placed(64, 64), concat(parts));
   expect_errors({
@@ -100,9 +103,15 @@ TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
        "is 512, expected a multiple of 16 from 64 to 256: take one of the candidates",
        [&] { plan(linear(64, 64, 64), &wide); }},
       {typeid(NotImplementedError),
-       "gemm: program 'many' fits no schedule: it needs 655424 bytes of shared memory, a block has 232448: split it "
-       "into two programs",
+       "gemm: program 'many' fits no schedule: its tiles (0 in, 50 out, in units of 16 bits) need 253984 bytes of "
+       "shared "
+       "memory at the least, a block has 232448: split it into two programs",
        [&] { plan(linear(64, 64, 64, stores)); }},
+      {typeid(NotImplementedError),
+       "gemm: program 'wide_heads' fits no schedule: it needs whole multiples of 512 columns in a tile, which has at "
+       "most "
+       "256: use narrower heads or partials, or run it on the CPU",
+       [&] { plan(linear(64, 512, 64, heads)); }},
       {typeid(NotImplementedError),
        "gemm: the kernel would take 5632 bytes of parameters, expected at most 4096: use fewer segments or operands",
        [&] { plan(segments, &kPlain); }},
