@@ -22,6 +22,7 @@ void bind_errors(nb::module_& module);
 void bind_program(nb::module_& module);
 void bind_values(nb::module_& module);
 void bind_epilogues(nb::module_& module);
+void bind_differentiate(nb::module_& module);
 void bind_gemm(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_blocks(nb::module_& module);

@@ -7,12 +7,14 @@
 NB_MODULE(_core, module) {
   namespace nb = nanobind;
   using namespace coda::python;
-  module.doc() = "The C++ core of coda_cpp: programs, the epilogue library, gemm, blocks and the LLaMA model.";
+  module.doc() =
+      "The C++ core of coda_cpp: programs, the epilogue library, differentiate, gemm, blocks and the LLaMA model.";
   nb::set_leak_warnings(false);  // Python's caches of programs are alive when the interpreter ends
   bind_errors(module);
   bind_program(module);
   bind_values(module);
   bind_epilogues(module);
+  bind_differentiate(module);
   bind_gemm(module);
   bind_plan(module);
   bind_blocks(module);

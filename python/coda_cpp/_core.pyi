@@ -1,5 +1,5 @@
 """
-The C++ core of coda_cpp: programs, the epilogue library, gemm, blocks and the LLaMA model.
+The C++ core of coda_cpp: programs, the epilogue library, differentiate, gemm, blocks and the LLaMA model.
 """
 
 from collections.abc import Sequence
@@ -547,6 +547,96 @@ def epilogue_rms_lse(*, count: int, eps: float = 1e-06, partial_width: int = 64,
 
 def epilogue_library() -> dict[str, Program]:
     """Every program at representative options, by name."""
+
+class Cotangent:
+    """
+    How the cotangent (the gradient of the loss) of an output of the forward program arrives. Several for one output are summed.
+
+    An output stored as partials has the cotangent of the finished reduction: (M,), or (N,) along axis 'col'.
+    """
+
+    @staticmethod
+    def none(output: str) -> Cotangent:
+        """
+        Nothing depends on the output: it was stored to be read by the backward, say.
+        """
+
+    @staticmethod
+    def acc(output: str) -> Cotangent:
+        """
+        The accumulator of the backward's own product, (M, N): the next layer's data gradient.
+        """
+
+    @staticmethod
+    def load(output: str, operand: str | None = None) -> Cotangent:
+        """
+        Input `operand` of the backward, of the output's shape; None: "d_<output>".
+        """
+
+    @staticmethod
+    def computed(output: str, program: Program) -> Cotangent:
+        """
+        What `program`, which stores one value and has no accumulator, computes; see Gradient.finish.
+        """
+
+    @property
+    def output(self) -> str:
+        """The output of the forward program."""
+
+    @property
+    def source(self) -> str:
+        """'none', 'acc', 'load' or 'computed'."""
+
+    @property
+    def operand(self) -> str:
+        """The input of the backward; '' unless loaded."""
+
+    @property
+    def program(self) -> Program | None:
+        """What computes it; None unless computed."""
+
+    def __repr__(self) -> str: ...
+
+class Gradient:
+    """Where the gradient by one accumulator or operand is found."""
+
+    @property
+    def of(self) -> str:
+        """The name, as in `wrt`."""
+
+    @property
+    def output(self) -> str:
+        """
+        Output of the backward program; gradients that are one value share it. (M, N) of an accumulator or tile. Of a row, col or scalar that met a tile, f32 partial sums that remain to be summed: (M / partial_width, N) of a row, (M, N / partial_width) of a col or scalar, rounded up; of others, its own shape.
+        """
+
+    @property
+    def finish(self) -> Program | None:
+        """
+        Only for an operand of partials: the program without accumulator that makes its gradient, (M,) or (N,), from `output`, a sum without the factors that do not vary along it, and stores "d_<of>". Cotangent.computed takes it for the backward of the program that made the partials.
+        """
+
+    @property
+    def period(self) -> int:
+        """
+        Of a row that repeats: entries so many columns apart remain to be summed. 0: none.
+        """
+
+    @property
+    def sum_rows(self) -> bool:
+        """Of a scalar: the finished col remains to be summed over its rows."""
+
+    def __repr__(self) -> str: ...
+
+def differentiate(forward: Program, wrt: Sequence[str], cotangents: Sequence[Cotangent], *, recompute_acc: bool, saved: Sequence[str] | None, partial_width: int) -> tuple[Program, list[Gradient]]:
+    """
+    The backward program and its gradients; coda_cpp.differentiate is the interface.
+    """
+
+def with_saved(forward: Program, values: Sequence[str]) -> Program:
+    """
+    The program that stores `values` too; coda_cpp.with_saved is the interface.
+    """
 
 class Factor:
     """Several matrices as one factor: what pair, concat and concat_k make."""
