@@ -58,6 +58,7 @@ gpu: gpu-build
 
 gpu-bench: gpu-build
 	@PYTHONPATH=python $(PYTHON) bench/gpu_gemm.py
+	@PYTHONPATH=python $(PYTHON) bench/gpu_patterns.py
 
 # The same kernels on small shapes under compute-sanitizer; every tensor is an allocation of its own.
 gpu-sanitize: gpu-build

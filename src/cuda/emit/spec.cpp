@@ -42,7 +42,8 @@ Pressure pressure_of(const SegmentSpec& segment) {
   });
   if (is_long && kept.cols > 0) return Pressure::Heavy;
   const bool reduces = has([](const Node& node) { return node.kind == NodeKind::Reduce; });
-  if (pairs || (reduces && kept.cols + kept.rows > 1) || loads_unstaged(segment)) return Pressure::Medium;
+  if (reduces && kept.cols > 1) return Pressure::PerRow;
+  if (pairs || reduces || loads_unstaged(segment)) return Pressure::Medium;
   return Pressure::Light;
 }
 
