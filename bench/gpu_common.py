@@ -34,6 +34,12 @@ class Row:
     note: str = ""
 
 
+def tuned(a, b, epilogue="identity", rounds=24, **operands):
+    """A plan at the fastest schedule, and the schedule."""
+    schedule = coda_cpp.tune(a, b, epilogue, rounds=rounds, **operands)[0].schedule
+    return coda_cpp.prepare(a, b, epilogue, schedule=schedule, **operands), schedule
+
+
 class PairedTimer:
     """Times functions against each other; L2 is overwritten before each run."""
 

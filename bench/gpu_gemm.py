@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 import coda_cpp as coda
-from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, write
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, tuned, write
 
 SIZES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 3072, 2048), (16384, 16384, 2048),
          (16384, 2048, 8192), (16384, 6144, 4096), (16384, 28672, 4096), (16384, 4096, 14336)]
@@ -49,13 +49,12 @@ def bench_plain(timer, rounds, sizes, case="gemm", layouts=LAYOUTS):
     for m, n, k in sizes:
         for layout in layouts:
             a, b = factors(m, n, k, layout)
-            best = coda.tune(a, b, rounds=24)[0]
-            plan = coda.prepare(a, b, schedule=best.schedule)
+            plan, schedule = tuned(a, b)
             check(a, b, plan())
             out = torch.empty(m, n, dtype=a.dtype, device="cuda")
             entries = {BASELINE: lambda: torch.mm(a, b, out=out), "coda": plan, CONTROL: lambda: torch.mm(a, b, out=out)}
             times = timer.rounds(entries, rounds_of(m, n, k, rounds))
-            new = rows(case, size_text(m, n, k), layout, times, notes={"coda": best.schedule})
+            new = rows(case, size_text(m, n, k), layout, times, notes={"coda": schedule})
             show([row for row in new if row.impl != BASELINE])
             found += new
     return found
@@ -74,8 +73,7 @@ def epilogue_entries(m, n, k):
     }
     entries, notes = {}, {}
     for name, (program, operands) in programs.items():
-        notes[name] = coda.tune(a, b, program, rounds=18, **operands)[0].schedule
-        entries[name] = coda.prepare(a, b, program, schedule=notes[name], **operands)
+        entries[name], notes[name] = tuned(a, b, program, rounds=18, **operands)
     return entries, notes
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 import coda_cpp as coda
 from coda_cpp import epilogues as E
-from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, write
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, tuned, write
 
 try:
     from coda.core.gemm import functional as coda_kernels
@@ -60,12 +60,6 @@ class Case:
     entries: dict[str, Callable]
     notes: dict[str, str]
     expected: Callable | None = None
-
-
-def tuned(a, b, program, rounds=24, **operands):
-    """A plan at the fastest schedule, and the schedule."""
-    best = coda.tune(a, b, program, rounds=rounds, **operands)[0]
-    return coda.prepare(a, b, program, schedule=best.schedule, **operands), best.schedule
 
 
 def first(result):
@@ -242,13 +236,8 @@ class Layer:
         parts = [coda.segment(rope, out=q, **turns), coda.segment(rope, out=k, **turns),
                  coda.segment(E.rms(**norm), out=v, sum_sq=sums2)]
         factor = coda.concat(*(w.T for w in self.w_qkv.split((h, self.kv, self.kv))))
-        last = self.tuned_segments(h2, factor, parts)
+        last = tuned(h2, factor, parts)
         return [plan for plan, _ in (o, mlp, down, last)], [note for _, note in (o, mlp, down, last)], qkv
-
-    @staticmethod
-    def tuned_segments(a, factor, parts):
-        best = coda.tune(a, factor, parts, rounds=18)[0]
-        return coda.prepare(a, factor, parts, schedule=best.schedule), best.schedule
 
     def case(self):
         plans, notes, qkv = self.plans()

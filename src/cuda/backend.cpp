@@ -30,10 +30,7 @@ class CudaBackend final : public Backend {
 
   std::optional<std::string> refuses(const Problem& problem) const override {
     if (const auto problem_with_driver = driver_problem()) return problem_with_driver;
-    const Gpu& device = gpu(problem.device.index);
-    if (device.arch == nullptr)
-      return concat("cuda:", device.index, " is a ", device.name, " of compute capability ", device.major, ".",
-                    device.minor, ", expected 9.0 (H100, H200, GH200)");
+    if (auto refusal = arch_refusal(gpu(problem.device.index))) return refusal;
     return kernel_refusal(problem);
   }
 

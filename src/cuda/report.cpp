@@ -16,7 +16,7 @@ constexpr const char* kGpu = "NVIDIA H200";
 KernelReport written(const Problem& problem, const Schedule* schedule, const Arch& arch) {
   KernelReport report;
   if (problem.a.parts.empty()) {
-    const cuda::SegmentSpec spec = cuda::unstaged(cuda::specialise(problem.segments[0]));
+    const cuda::SegmentSpec spec = cuda::specialise_elementwise(problem);
     report.name = spec.program.name();
     report.text = cuda::emit_elementwise(spec);
     return report;

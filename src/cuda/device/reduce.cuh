@@ -11,6 +11,11 @@ __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000);
 
 // The same operations as src/problem/reducer.h: NaN is kept. add takes the four entries a thread has of a row, add_one
 // a partial; none() counts for nothing.
+__device__ __forceinline__ float sum_of_quad(float value) {
+  value += __shfl_xor_sync(0xffffffffu, value, 1);
+  return value + __shfl_xor_sync(0xffffffffu, value, 2);
+}
+
 struct RowSum {
   float sum[2] = {0.f, 0.f};
 
@@ -22,10 +27,7 @@ struct RowSum {
   __device__ __forceinline__ void add_one(int r, float value) { sum[r] += value; }
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 1);
-      sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 2);
-    }
+    for (int r = 0; r < 2; ++r) sum[r] = sum_of_quad(sum[r]);
   }
   __device__ __forceinline__ float result(int r) const { return sum[r]; }
 };

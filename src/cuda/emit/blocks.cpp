@@ -22,10 +22,7 @@ std::string emit_call(const Call& call) {
   out.line("static_assert(sizeof(KernelParams) == ", call.bytes, ", \"the host lays it out alike\");");
   out.line("}  // namespace coda");
   out.line();
-  out.line("extern \"C\" __global__ void __launch_bounds__(coda::", call.threads, ")");
-  out.open("    ", kEntry, "(const __grid_constant__ coda::KernelParams p)");
-  out.line("coda::", call.function, "(p);");
-  out.close();
+  emit_entry(out, call.threads, "KernelParams", call.function);
   return out.take();
 }
 

@@ -131,6 +131,13 @@ void emit_comment(Writer& out, const KernelSpec& spec) {
 
 }  // namespace
 
+void emit_entry(Writer& out, std::string_view bounds, std::string_view params, std::string_view function) {
+  out.line("extern \"C\" __global__ void __launch_bounds__(coda::", bounds, ")");
+  out.open("    ", kEntry, "(const __grid_constant__ coda::", params, " p)");
+  out.line("coda::", function, "(p);");
+  out.close();
+}
+
 std::size_t first_matrix(const SegmentSpec& segment) { return round_up(8 + 4 * counted_operands(segment).size(), 8); }
 
 int a_maps(const KernelSpec& spec) {
@@ -206,10 +213,7 @@ std::string emit_kernel(const KernelSpec& spec) {
   out.line();
   out.line("}  // namespace coda");
   out.line();
-  out.line("extern \"C\" __global__ void __launch_bounds__(coda::kThreads, 1)");
-  out.open("    ", kEntry, "(const __grid_constant__ coda::KernelParams p)");
-  out.line("coda::run_gemm<coda::Config>(p);");
-  out.close();
+  emit_entry(out, "kThreads, 1", "KernelParams", "run_gemm<coda::Config>");
   return out.take();
 }
 
@@ -233,10 +237,8 @@ std::string emit_elementwise(const SegmentSpec& segment) {
   out.line();
   out.line("}  // namespace coda");
   out.line();
-  out.line("extern \"C\" __global__ void __launch_bounds__(coda::kElementwiseThreads)");
-  out.open("    ", kEntry, "(const __grid_constant__ coda::KernelParams p)");
-  out.line("coda::run_elementwise<coda::Epilogue, ", elementwise_span(segment.program), ">(p);");
-  out.close();
+  emit_entry(out, "kElementwiseThreads", "KernelParams",
+             concat("run_elementwise<coda::Epilogue, ", elementwise_span(segment.program), ">"));
   return out.take();
 }
 
@@ -244,10 +246,7 @@ std::string emit_copy() {
   Writer out;
   out.margin("#include \"copy.cuh\"");
   out.line();
-  out.line("extern \"C\" __global__ void __launch_bounds__(coda::kCopyThreads)");
-  out.open("    ", kEntry, "(const __grid_constant__ coda::CopyParams p)");
-  out.line("coda::copy_tile(p);");
-  out.close();
+  emit_entry(out, "kCopyThreads", "CopyParams", "copy_tile");
   return out.take();
 }
 

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/emit/spec.h"
+#include "cuda/emit/writer.h"
 
 namespace coda::cuda {
 
@@ -40,6 +42,10 @@ std::string kernel_name(const KernelSpec& spec);
 /// The kernel that copies an operand the copy engine cannot take (device/copy.cuh): text, threads of a block, and the
 /// rows and columns each block copies.
 std::string emit_copy();
+
+/// The entry every kernel ends with: it hands its one parameter, of type `params`, to `function`, both of namespace
+/// coda. `bounds`: what stands in __launch_bounds__.
+void emit_entry(Writer& out, std::string_view bounds, std::string_view params, std::string_view function);
 inline constexpr int kCopyThreads = 256;
 inline constexpr int kCopyTile = 64;
 

@@ -44,20 +44,15 @@ struct Launch {
 
 void launch(std::string_view call, Device device, const Launch& what, void* stream) {
   const Gpu& on = gpu(device.index);
-  REQUIRE(NotImplementedError, on.arch != nullptr, call, ": cuda:", on.index, " is a ", on.name,
-          " of compute capability ", on.major, ".", on.minor, ", expected 9.0 (H100, H200, GH200)");
+  const auto refusal = arch_refusal(on);
+  REQUIRE(NotImplementedError, !refusal, call, ": ", *refusal);
   const LoadedKernel& kernel = load_kernel(on, {.name = what.name, .text = what.text, .threads = what.threads},
                                            static_cast<Stream>(stream), call);
   const CurrentGpu current(on);
   const LaunchConfig config{.grid_x = static_cast<unsigned>(what.blocks),
                             .block_x = static_cast<unsigned>(what.threads),
                             .stream = static_cast<Stream>(stream)};
-  void* arguments[] = {what.params};
-  const Result result = driver().launch(&config, kernel.function, arguments, nullptr);
-  if (result != 0)
-    check(result, call,
-          concat("launch kernel ", kernel.name, " on cuda:", on.index, " with ", what.blocks, " blocks of ",
-                 what.threads, " threads"));
+  launch_kernel(on, kernel, config, what.params, call, [] { return ""; });
 }
 
 // Rows can be read in whole pieces of 16 bytes.

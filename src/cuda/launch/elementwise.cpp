@@ -16,7 +16,7 @@ constexpr std::size_t kMaxParams = 4096;  // bytes a kernel's parameters may hav
 class ElementwisePlan final : public Plan {
  public:
   ElementwisePlan(const Problem& problem, void* stream)
-      : gpu_(gpu(problem.device.index)), spec_(unstaged(specialise(problem.segments[0]))) {
+      : gpu_(gpu(problem.device.index)), spec_(specialise_elementwise(problem)) {
     REQUIRE(NotImplementedError, arguments_bytes(spec_) <= kMaxParams, problem.call, ": the kernel would take ",
             arguments_bytes(spec_), " bytes of parameters, expected at most ", kMaxParams, ": use fewer operands");
     kernel_ = &load_kernel(
@@ -37,12 +37,8 @@ class ElementwisePlan final : public Plan {
     const LaunchConfig config{.grid_x = static_cast<unsigned>(grid),
                               .block_x = kElementwiseThreads,
                               .stream = static_cast<Stream>(where.stream)};
-    void* arguments[] = {params.data()};
-    const Result result = driver().launch(&config, kernel_->function, arguments, nullptr);
-    if (result != 0)
-      check(result, problem.call,
-            concat("launch kernel ", kernel_->name, " on cuda:", gpu_.index, " with ", grid, " blocks of ",
-                   kElementwiseThreads, " threads for ", segment.rows, " rows and ", segment.cols, " columns"));
+    launch_kernel(gpu_, *kernel_, config, params.data(), problem.call,
+                  [&] { return concat(" for ", segment.rows, " rows and ", segment.cols, " columns"); });
   }
 
  private:

@@ -143,4 +143,10 @@ const LoadedKernel& load_kernel(const Gpu& gpu, const KernelRequest& request, St
   return known.kernels.emplace(key, load(gpu, request, *cubin, call)).first->second;
 }
 
+std::optional<std::string> arch_refusal(const Gpu& gpu) {
+  if (gpu.arch != nullptr) return {};
+  return concat("cuda:", gpu.index, " is a ", gpu.name, " of compute capability ", gpu.major, ".", gpu.minor,
+                ", expected 9.0 (H100, H200, GH200)");
+}
+
 }  // namespace coda::cuda

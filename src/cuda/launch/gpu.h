@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "coda/schedule.h"
+#include "core/check.h"
 #include "cuda/launch/driver.h"
 
 namespace coda::cuda {
@@ -59,5 +60,21 @@ std::optional<std::string> nvrtc_mismatch();
 /// works on. Errors: DeviceError when that stream is being captured and the kernel is not loaded yet;
 /// NotImplementedError for a driver older than NVRTC; as compile.
 const LoadedKernel& load_kernel(const Gpu& gpu, const KernelRequest& request, Stream stream, std::string_view call);
+
+/// Why kernels do not run on the GPU, or nothing.
+std::optional<std::string> arch_refusal(const Gpu& gpu);
+
+/// Queues a kernel of one parameter. `purpose` is asked, for an error alone, what to say behind the threads of a block:
+/// " for 3 rows". Errors: as check.
+template <class Purpose>
+void launch_kernel(const Gpu& gpu, const LoadedKernel& kernel, const LaunchConfig& config, void* params,
+                   std::string_view call, Purpose purpose) {
+  void* arguments[] = {params};
+  const Result result = driver().launch(&config, kernel.function, arguments, nullptr);
+  if (result != 0)
+    check(result, call,
+          concat("launch kernel ", kernel.name, " on cuda:", gpu.index, " with ", config.grid_x, " blocks of ",
+                 config.block_x, " threads", purpose()));
+}
 
 }  // namespace coda::cuda

@@ -100,6 +100,8 @@ std::optional<std::string> extent_refusal(const Problem& problem) {
                 " each");
 }
 
+SegmentSpec specialise_elementwise(const Problem& problem) { return unstaged(specialise(problem.segments[0])); }
+
 KernelSpec specialise(const Problem& problem) {
   KernelSpec spec;
   spec.element = problem.a.parts[0].dtype();

@@ -229,8 +229,7 @@ class GemmPlan final : public Plan {
     const auto tiles = [](std::int64_t extent) { return (extent + kCopyTile - 1) / kCopyTile; };
     const LaunchConfig config{
         .grid_x = static_cast<unsigned>(tiles(inner) * tiles(outer)), .block_x = kCopyThreads, .stream = stream};
-    void* arguments[] = {&params};
-    launch_kernel(problem, *copy_, config, arguments);
+    launch_for(problem, *copy_, config, &params);
     return to;
   }
 
@@ -283,18 +282,14 @@ class GemmPlan final : public Plan {
                               .stream = stream,
                               .attributes = &cluster,
                               .attribute_count = 1};
-    void* arguments[] = {params};
-    launch_kernel(problem, *kernel_, config, arguments);
+    launch_for(problem, *kernel_, config, params);
   }
 
-  void launch_kernel(const Problem& problem, const LoadedKernel& kernel, const LaunchConfig& config,
-                     void** arguments) const {
-    const Result result = driver().launch(&config, kernel.function, arguments, nullptr);
-    if (result != 0)
-      check(result, problem.call,
-            concat("launch kernel ", kernel.name, " on cuda:", gpu_.index, " with ", config.grid_x, " blocks of ",
-                   config.block_x, " threads and ", config.shared_bytes, " bytes of shared memory for M ", problem.m,
-                   ", N ", problem.n, ", K ", problem.k));
+  void launch_for(const Problem& problem, const LoadedKernel& kernel, const LaunchConfig& config, void* params) const {
+    launch_kernel(gpu_, kernel, config, params, problem.call, [&] {
+      return concat(" and ", config.shared_bytes, " bytes of shared memory for M ", problem.m, ", N ", problem.n,
+                    ", K ", problem.k);
+    });
   }
 
   const Gpu& gpu_;

@@ -30,8 +30,7 @@ std::string kernel_of(const Program& program) {
   const auto weight = [&] { return invented_matrix(512, cols, DType::BF16, true); };
   const Segment segment{program, invented_operands(program, 1024, cols, DType::BF16)};
   if (program.accumulators() == 0)
-    return cuda::emit_elementwise(
-        cuda::unstaged(cuda::specialise(bind_elementwise("golden", 1024, cols, segment).segments[0])));
+    return cuda::emit_elementwise(cuda::specialise_elementwise(bind_elementwise("golden", 1024, cols, segment)));
   const Factor b = program.accumulators() == 2 ? pair(weight(), weight()) : Factor(weight());
   return kernel_of(
       a, b, {&segment, 1},

@@ -101,10 +101,7 @@ __device__ __forceinline__ void sum_spans(const typename Program::Arguments& arg
 #pragma unroll
     for (int i = 0; i < Program::kSpans; ++i)
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        spans[head][i][r] += __shfl_xor_sync(0xffffffffu, spans[head][i][r], 1);
-        spans[head][i][r] += __shfl_xor_sync(0xffffffffu, spans[head][i][r], 2);
-      }
+      for (int r = 0; r < 2; ++r) spans[head][i][r] = sum_of_quad(spans[head][i][r]);
 }
 
 // Computes a tile's vectors, under a product, which hides the way of what is loaded.
