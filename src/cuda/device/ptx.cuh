@@ -215,6 +215,19 @@ __device__ __forceinline__ void shared_store(u32 to, float first, float second) 
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(first), "f"(second) : "memory");
 }
 
+// For one thread that counts and others that look now and then; no order with other accesses.
+__device__ __forceinline__ void shared_store_volatile(u32 to, u32 value) {
+  asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ u32 shared_load_volatile(u32 from) {
+  u32 value;
+  asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ void sleep_for(u32 nanoseconds) { asm volatile("nanosleep.u32 %0;" ::"r"(nanoseconds)); }
+
 __device__ __forceinline__ void load_matrix(u32 from, u32 (&r)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

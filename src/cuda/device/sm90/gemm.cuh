@@ -18,11 +18,7 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
   Raster<C> raster(p);
   Tile tile;
   for (u32 turn = 0; raster.take(tile); ++turn) {
-    i32 k_blocks = 0;
-    for (int part = 0; part < C::kKParts; ++part) k_blocks += p.k_blocks[part];
-    if constexpr (C::kSplitK > 1)
-      k_blocks = k_blocks * static_cast<i32>(raster.rank + 1) / C::kSplitK -
-                 k_blocks * static_cast<i32>(raster.rank) / C::kSplitK;
+    const i32 k_blocks = KBlocks<C>::count(p, raster.rank);
     if constexpr (C::kPingPong) {
       if ((turn & 1) != consumer) {  // the other's tile: its k-blocks pass by
         ring.advance(k_blocks);
@@ -63,6 +59,9 @@ __device__ __forceinline__ void run_gemm(const typename C::Params& p) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const u32 base = shared_address(shared);
   const u32 warpgroup = uniform(threadIdx.x / 128), warp = uniform(threadIdx.x / 32 % 4);
+  // The maps come first in the parameters, one after the other.
+  constexpr u32 kMaps = (sizeof p.a + sizeof p.b + sizeof p.outputs + sizeof p.inputs) / sizeof(TensorMap);
+  if (threadIdx.x < kMaps) prefetch_map(p.a + threadIdx.x);
   if (threadIdx.x == 0) {
     const u32 full = base + L::kBarriers, empty = full + 8 * C::kStages, inputs = empty + 8 * C::kStages;
     constexpr u32 kArrivals = (C::kPingPong ? 1 : kConsumers) * C::kClusterM * C::kClusterN;
@@ -78,6 +77,7 @@ __device__ __forceinline__ void run_gemm(const typename C::Params& p) {
       mbarrier_init(base + L::kSumBarriers, 128 * kConsumers);
       mbarrier_init(base + L::kSumBarriers + 8, 128);
     }
+    if constexpr (C::kInputMaps > 0) shared_store_volatile(base + L::kProgress, 0);
     mbarrier_init_fence();
   }
   constexpr bool kCluster = Raster<C>::kClusterSize > 1;

@@ -9,108 +9,10 @@
 // runs under the other's product. Config (written into each kernel) chooses; nothing here depends on the program.
 #pragma once
 
-#include "element.cuh"
-#include "ptx.cuh"
+#include "sm90/tiles.cuh"
 #include "sm90/wgmma.cuh"
 
 namespace coda {
-
-constexpr int kBlockK = 64;       // elements of K a stage: 128 bytes, the width of the swizzle
-constexpr int kElementBytes = 2;  // bf16 or f16
-constexpr int kConsumers = 2;
-constexpr int kThreads = 128 * (1 + kConsumers);
-constexpr int kProducerRegisters = 40;
-constexpr int kConsumerRegisters = 232;  // 128·40 + 256·232 = 64,512 of 65,536
-
-// Where things lie in shared memory, in bytes from its start, which is aligned to 1024.
-template <class C>
-struct Layout {
-  static constexpr int kABytes = C::kTileM * kBlockK * kElementBytes;
-  static constexpr int kBBytes = C::kTileN * kBlockK * kElementBytes;
-  static constexpr int kStageBytes = kABytes + kBBytes;
-  static constexpr int kSubBytes = 64 * C::kSub * kElementBytes;
-  static constexpr int kConsumerStaging =
-      kSubBytes * (C::kOutputUnits * C::kOutputBuffers + C::kInputMaps * C::kInputBuffers);
-  static constexpr int kA = 0;
-  static constexpr int kB = C::kStages * kABytes;
-  static constexpr int kStaging = C::kStages * kStageBytes;
-  // Rows of a program, fp32, for the columns of a consumer's tile.
-  static constexpr int kRowVectorBytes = C::kOutputTileN * 4;
-  static constexpr int kRowVectors = kStaging + kConsumers * kConsumerStaging;
-  static constexpr int kBarriers = kRowVectors + kConsumers * C::kRows * kRowVectorBytes;
-  // full and empty of each operand stage, full and empty of each input slot, and split-K's two
-  static constexpr int kSumBarriers = kBarriers + 8 * (2 * C::kStages + 2 * kConsumers * C::kInputBuffers);
-  static constexpr int kBarrierCount = 2 * C::kStages + 2 * kConsumers * C::kInputBuffers + (C::kSplitK > 1 ? 2 : 0);
-  static constexpr int kBytes = kBarriers + 8 * kBarrierCount;
-};
-
-// Rows of a tile one consumer owns, in blocks of 64.
-template <class C>
-constexpr int kRowBlocks = (C::kPingPong ? C::kTileM : C::kTileM / kConsumers) / 64;
-
-// Position in a ring of `Stages` slots. A consumer starts with parity 0; a producer with 1, so that its first waits
-// find every slot free.
-template <int Stages>
-struct Ring {
-  u32 slot;
-  u32 parity;
-  __device__ explicit Ring(u32 first_parity) : slot(0), parity(first_parity) {}
-  __device__ void advance(u32 steps = 1) {
-    slot += steps;
-    parity ^= (slot / Stages) & 1;
-    slot %= Stages;
-  }
-};
-
-struct Tile {
-  i32 segment;
-  i32 row;  // first row and column inside the segment
-  i32 col;
-};
-
-// Walks the tiles of this block: clusters take cluster-sized tiles in groups of `raster_group` rows, so that a wave
-// reuses few operand panels in L2.
-template <class C>
-struct Raster {
-  static constexpr i32 kClusterSize = C::kClusterM * C::kClusterN * C::kSplitK;
-  const typename C::Params& p;
-  u32 rank;
-  i32 next;
-  i32 step;
-  i32 count;
-
-  __device__ explicit Raster(const typename C::Params& params)
-      : p(params),
-        rank(kClusterSize > 1 ? cluster_rank() : 0),
-        next(blockIdx.x / kClusterSize),
-        step(gridDim.x / kClusterSize),
-        count(params.cluster_rows * params.cluster_cols) {}
-
-  __device__ bool take(Tile& tile) {
-    if (next >= count) return false;
-    tile = at(next);
-    next += step;
-    return true;
-  }
-
-  __device__ Tile at(i32 index) const {
-    const i32 per_group = p.raster_group * p.cluster_cols;
-    const i32 group = index / per_group;
-    const i32 first = group * p.raster_group;
-    const i32 rows = min(p.raster_group, p.cluster_rows - first);
-    const i32 inside = index - group * per_group;
-    i32 m = first + inside % rows;
-    i32 n = inside / rows;
-    i32 segment = 0;
-    if (C::kSegments > 1) {
-      i32& along = C::kSegmentsAlongN ? n : m;
-      while (segment + 1 < C::kSegments && along >= p.segment_tiles[segment]) along -= p.segment_tiles[segment++];
-    }
-    const i32 in_m = C::kClusterM > 1 ? static_cast<i32>(rank) : 0;
-    const i32 in_n = C::kClusterN > 1 ? static_cast<i32>(rank) : 0;
-    return {segment, (m * C::kClusterM + in_m) * C::kTileM, (n * C::kClusterN + in_n) * C::kOutputTileN};
-  }
-};
 
 // Sends `Rows` rows (or columns) of an operand, from `first` on, to `to`; `Peers` blocks share the work by multicast.
 template <bool KMajor, int Rows, int Peers>
@@ -162,16 +64,13 @@ __device__ void produce_operands(const typename C::Params& p, u32 base) {
   Ring<C::kStages> ring(1);
   Raster<C> raster(p);
   Tile tile;
+  u32 asked_for = 0;
   while (raster.take(tile)) {
     for (int part = 0; part < C::kKParts; ++part) {
       const TensorMap* a = &p.a[C::kKParts > 1 ? part : C::kSegmentsAlongN ? 0 : tile.segment];
       const TensorMap* b = &p.b[C::kKParts > 1 ? part : C::kSegmentsAlongN ? tile.segment : 0];
-      i32 first = 0, last = p.k_blocks[part];
-      if constexpr (C::kSplitK > 1) {
-        first = last * static_cast<i32>(raster.rank) / C::kSplitK;
-        last = last * static_cast<i32>(raster.rank + 1) / C::kSplitK;
-      }
-      for (i32 block = first; block < last; ++block) {
+      const KBlocks<C> blocks(p, part, raster.rank);
+      for (i32 block = blocks.first; block < blocks.last; ++block) {
         const u32 full_slot = full + 8 * ring.slot, empty_slot = empty + 8 * ring.slot;
         if constexpr (kMulticast) {
           mbarrier_wait_cluster(empty_slot, ring.parity);
@@ -191,6 +90,7 @@ __device__ void produce_operands(const typename C::Params& p, u32 base) {
           load_operand<C::kBMajorK, C::kTileN, kPeersOfB>(to_b, b, full_slot, tile.col, k, raster.rank);
         }
         ring.advance();
+        if constexpr (C::kInputMaps > 0) shared_store_volatile(base + L::kProgress, ++asked_for);
       }
     }
   }
@@ -199,21 +99,14 @@ __device__ void produce_operands(const typename C::Params& p, u32 base) {
     for (int i = 0; i < C::kStages; ++i, ring.advance()) mbarrier_wait_cluster(empty + 8 * ring.slot, ring.parity);
 }
 
-// Row of the first of a consumer's row blocks inside its tile.
-template <class C>
-__device__ __forceinline__ i32 consumer_row(u32 consumer) {
-  return C::kPingPong ? 0 : static_cast<i32>(consumer) * 64 * kRowBlocks<C>;
-}
-
-// True where the consumer runs the epilogue of the tile numbered `turn` by this block.
-template <class C>
-__device__ __forceinline__ bool owns(u32 consumer, u32 turn, u32 rank) {
-  if (C::kPingPong) return (turn & 1) == consumer;
-  return C::kSplitK == 1 || consumer == rank;
+// Waits until `k_blocks` have been asked for, counted from the block's start. Counters may wrap.
+__device__ __forceinline__ void await_progress(u32 progress, u32 k_blocks) {
+  while (static_cast<i32>(shared_load_volatile(progress) - k_blocks) < 0) sleep_for(200);
 }
 
 // Tile inputs of one consumer, sub-tile by sub-tile in the order its epilogue takes them. Those that find no free slot
-// yet are brought into L2, whose way they then go under the product.
+// yet are brought into L2, whose way they then go under the product. They are spread over the product's k-blocks: all
+// at once they hold up the operands, which arrive just in time.
 template <class C>
 __device__ void produce_inputs(const typename C::Params& p, u32 base, u32 consumer) {
   using L = Layout<C>;
@@ -222,27 +115,40 @@ __device__ void produce_inputs(const typename C::Params& p, u32 base, u32 consum
   const u32 empty = full + 8 * kConsumers * C::kInputBuffers;
   const u32 staging =
       base + L::kStaging + consumer * L::kConsumerStaging + C::kOutputUnits * C::kOutputBuffers * L::kSubBytes;
+  constexpr int kSteps = kRowBlocks<C> * kSubs, kAtOnce = kSteps < C::kInputBuffers ? kSteps : C::kInputBuffers;
   Ring<C::kInputBuffers> ring(1);
   Raster<C> raster(p);
   Tile tile;
-  for (u32 turn = 0; raster.take(tile); ++turn) {
+  const u32 k_blocks = KBlocks<C>::count(p, raster.rank), stride = k_blocks / (kSteps + 1);
+  u32 begun = 0;  // k-blocks of the tiles before
+  for (u32 turn = 0; raster.take(tile); ++turn, begun += k_blocks) {
     const int count = C::staged_inputs(tile.segment);
     if (!owns<C>(consumer, turn, raster.rank) || count == 0) continue;
-    const i32 row = tile.row + consumer_row<C>(consumer);
     const TensorMap* maps = &p.inputs[tile.segment * C::kInputMaps];
-    for (int step = 0; step < kRowBlocks<C> * kSubs; ++step) {
-      const i32 box_row = row + step / kSubs * 64, box_col = tile.col + step % kSubs * C::kSub;
-      if (step == C::kInputBuffers)
-        for (int later = step; later < kRowBlocks<C> * kSubs; ++later)
-          for (int input = 0; input < count; ++input)
-            tma_prefetch(maps + input, tile.col + later % kSubs * C::kSub, row + later / kSubs * 64);
+    tile.row += consumer_row<C>(consumer);
+    const auto pace = [&](int step) { await_progress(base + L::kProgress, begun + stride * (step + 1)); };
+    const auto load = [&](int step) {
       mbarrier_wait(empty + 8 * ring.slot, ring.parity);
       mbarrier_expect(full + 8 * ring.slot, count * L::kSubBytes);
       for (int input = 0; input < count; ++input)
         tma_load(staging + (ring.slot * C::kInputMaps + input) * L::kSubBytes, maps + input, full + 8 * ring.slot,
-                 box_col, box_row);
+                 tile.col + step % kSubs * C::kSub, tile.row + step / kSubs * 64);
       ring.advance();
+    };
+    // Loops as they stand: unrolled, they would need more registers than a producer has.
+#pragma unroll 1
+    for (int step = 0; step < kAtOnce; ++step) {
+      pace(step);
+      load(step);
     }
+#pragma unroll 1
+    for (int step = kAtOnce; step < kSteps; ++step) {
+      pace(step);
+      for (int input = 0; input < count; ++input)
+        tma_prefetch(maps + input, tile.col + step % kSubs * C::kSub, tile.row + step / kSubs * 64);
+    }
+#pragma unroll 1
+    for (int step = kAtOnce; step < kSteps; ++step) load(step);
   }
 }
 

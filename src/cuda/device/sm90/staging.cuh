@@ -137,20 +137,27 @@ struct OutputTiles {
   const MatrixLane& lane;
   u32 to;
 
-  // Waits until the sub-tile's slot was read by the stores that used it last.
   __device__ __forceinline__ OutputTiles(const Staging<C>& staging, const MatrixLane& at)
       : lane(at), to(staging.output()) {
-    if constexpr (Outputs::kCount > 0) {
-      if (lane_id() == 0) tma_store_wait_read<C::kOutputBuffers - 1>();
-      __syncwarp();
-    }
+    if constexpr (C::kPingPong) await_slot();
   }
 
   __device__ __forceinline__ void put(int chunk, const float (&values)[kAtLeastOne<Outputs::kCount>][8]) const {
+    // Not before the first values are there, which hides some of the wait. A ping-pong consumer's wait is hidden
+    // anyway, and its accumulators leave no room for those values.
+    if (!C::kPingPong && chunk == 0) await_slot();
     for_each_constant<Outputs::kCount>([&](auto output) {
       using At = ElementAt<decltype(output)::value, Outputs>;
       stage_output<C, typename At::Type>(to + At::kUnit * L::kSubBytes, chunk, values[output.value], lane);
     });
+  }
+
+  // Waits until the sub-tile's slot was read by the stores that used it last.
+  __device__ __forceinline__ static void await_slot() {
+    if constexpr (Outputs::kCount > 0) {
+      if (lane_id() == 0) tma_store_wait_read<C::kOutputBuffers - 1>();
+      __syncwarp();
+    }
   }
 
   // `row` is the first of the sub-tile's 64.
