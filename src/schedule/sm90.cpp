@@ -19,9 +19,10 @@ constexpr int kMostRasterRows = 64;
 
 // Registers for accumulators that a consumer thread can spare of its 232 without spilling. Found by the static tests
 // with NVRTC 13.0 and 13.2, whose register allocation differs.
-int most_accumulators(Pressure pressure, int row_blocks) {
+int most_accumulators(Pressure pressure, int row_blocks, bool least_staging) {
   switch (pressure) {
     case Pressure::Light: return 192;
+    case Pressure::Sums: return least_staging ? 192 : 128;
     case Pressure::Medium: return 128;
     case Pressure::PerRow: return row_blocks == 1 ? 128 : 96;
     case Pressure::Heavy: return 96;
@@ -53,7 +54,8 @@ int widest_sub(const Schedule& s, const GemmShape& shape) {
   return 16;
 }
 
-// Share of the tensor cores' rate a tile reaches: small ones read more operand bytes a product.
+// Share of the tensor cores' rate a schedule reaches: small tiles read more operand bytes a product, and three stages
+// are too few to hide their way (a bare product of 4096³ at 128 × 256 takes 2.5 % longer).
 double efficiency(const Schedule& s) {
   const int area = s.tile_m * s.tile_n;
   const double of_tile = area >= 128 * 256   ? 1
@@ -61,7 +63,8 @@ double efficiency(const Schedule& s) {
                          : area >= 128 * 160 ? 0.94
                          : area >= 128 * 128 ? 0.88
                                              : 0.6;
-  return of_tile * (s.split_k > 1 ? 0.9 : 1) * (s.ping_pong ? 1.02 : 1);
+  const double of_ring = s.stages < 4 ? 0.975 : 1;
+  return of_tile * of_ring * (s.split_k > 1 ? 0.9 : 1) * (s.ping_pong ? 1.02 : 1);
 }
 
 // Time in units of one product on one multiprocessor: whole waves of tiles, each at its efficiency.
@@ -96,13 +99,23 @@ class CandidateList {
  public:
   CandidateList(const GemmShape& shape, const Arch& arch) : shape_(shape), arch_(arch) {}
 
-  // With the widest sub-tile, and where that costs a stage of a short ring, with narrower ones.
+  // With the widest sub-tile, and where that leaves a short ring, as long a one as narrower sub-tiles and one output
+  // buffer leave room for: it is worth more than what a consumer waits for them.
   void add(Schedule s, const std::string& reason) {
     s.sub = widest_sub(s, shape_);
     s.stages = most_stages(s, shape_, arch_);
-    add_one(s, reason);
-    add_narrow(s, reason);
+    const Schedule longest = with_longest_ring(s);
+    if (longest != s) add_one(longest, reason + "; narrow sub-tiles leave room for a longer ring");
+    if (longest == s || s.stages >= 3) add_one(s, reason);
     if (shape_.staged_inputs > 0) add_whole_tile_in_flight(s, reason);
+  }
+
+  // One output buffer and narrow sub-tiles: for programs with no register to spare beside many accumulators.
+  void add_least_staging(Schedule s, const std::string& reason) {
+    s.sub = 32;
+    s.output_buffers = 1;
+    s.stages = most_stages(s, shape_, arch_);
+    add_one(s, reason);
   }
 
   // One buffer each way and the widest sub-tile that fits so: for programs with more tiles than the others hold.
@@ -124,12 +137,17 @@ class CandidateList {
   }
 
  private:
-  void add_narrow(Schedule s, const std::string& reason) {
-    if (s.stages >= 4 || s.sub <= 32 || output_tile_n(s, shape_) % 32 != 0) return;
-    const int stages = s.stages;
+  Schedule with_longest_ring(Schedule s) const {
+    if (s.sub <= 32 || output_tile_n(s, shape_) % 32 != 0) return s;
+    Schedule longest = s;
     s.sub = 32;
-    s.stages = most_stages(s, shape_, arch_);
-    if (s.stages > stages) add_one(s, reason + "; narrow sub-tiles leave room for a longer ring");
+    for (const int buffers : {2, 1}) {
+      if (longest.stages >= 4) break;
+      s.output_buffers = buffers;
+      s.stages = most_stages(s, shape_, arch_);
+      if (s.stages > longest.stages) longest = s;
+    }
+    return longest;
   }
 
   // With two sub-tiles of inputs in flight the third is asked for when the first is done, and its way is waited for.
@@ -163,14 +181,16 @@ int shared_bytes(const Schedule& s, const GemmShape& shape) {
       kConsumers * sub * (shape.staged_outputs * s.output_buffers + shape.staged_inputs * input_buffers);
   const int vectors = kConsumers * shape.row_vectors * output_tile_n(s, shape) * kFloatBytes;
   const int barriers = 2 * s.stages + 2 * kConsumers * input_buffers + (s.split_k > 1 ? 2 : 0);
-  return operands + staging + vectors + kBarrierBytes * barriers;
+  const int progress = shape.staged_inputs > 0 ? kBarrierBytes : 0;
+  return operands + staging + vectors + kBarrierBytes * barriers + progress;
 }
 
 std::string schedule_refusal(const Schedule& s, const GemmShape& shape, const Arch& arch) {
   if (std::string refusal = range_refusal(s); !refusal.empty()) return refusal;
   const int accumulators = rows_per_consumer(s) / 64 * s.tile_n / 2;
   const bool cluster = s.cluster_m * s.cluster_n > 1;
-  const int spare = most_accumulators(shape.pressure, rows_per_consumer(s) / 64);
+  const bool least_staging = s.input_buffers <= 2 && s.output_buffers == 1;
+  const int spare = most_accumulators(shape.pressure, rows_per_consumer(s) / 64, least_staging);
   if (accumulators > spare)
     return concat("a consumer would hold ", accumulators, " accumulators a thread, at most ", spare,
                   shape.pressure == Pressure::Light ? "" : " with this program");
@@ -213,6 +233,8 @@ std::vector<Candidate> candidates(const GemmShape& shape, const Arch& arch, int 
   list.add(schedule(128, 256, false, 1, 1, 8), "largest tile, no cluster: blocks do not wait for each other");
   // The epilogue of one tile under the product of the next, for programs that work long on a tile.
   list.add(schedule(128, 192, true, 2, 1, 8), "ping-pong hides the epilogue");
+  if (shape.pressure == Pressure::Sums)
+    list.add_least_staging(schedule(128, 192, true, 2, 1, 8), "ping-pong hides the epilogue");
   list.add(schedule(128, 128, true, 2, 1, 8), "ping-pong hides the epilogue, smaller tiles even out the last wave");
   list.add(schedule(128, 160, true, 2, 1, 8), "ping-pong, another quantum of columns for the last wave");
   list.add(schedule(128, 192, false, 2, 1, 8), "another quantum of columns for the last wave");
@@ -226,8 +248,8 @@ std::vector<Candidate> candidates(const GemmShape& shape, const Arch& arch, int 
     list.add(schedule(128, 128, false, 1, 1, 8, 2), "few tiles: two blocks share each one's K");
     list.add(schedule(128, 64, false, 1, 1, 8, 2), "few tiles: two blocks share each one's K");
   }
-  // Tiles of whole heads where the program asks for them.
-  if (shape.column_granule > 1) {
+  // Tiles of whole heads where no tile above has them.
+  if (256 % shape.column_granule != 0) {
     for (std::int64_t n = shape.column_granule; n <= 256; n += shape.column_granule) {
       const auto width = static_cast<int>(shape.pair ? 2 * n : n);
       if (width > 256) break;

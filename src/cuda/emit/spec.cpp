@@ -36,6 +36,7 @@ Pressure pressure_of(const SegmentSpec& segment) {
   const auto has = [&](auto test) { return std::ranges::any_of(segment.program.nodes(), test); };
   const KeptVectors kept = kept_vectors(segment);
   const bool pairs = has([](const Node& node) { return node.kind == NodeKind::Split; });
+  const bool apart = has([](const Node& node) { return node.pairing.kind == Pairing::Kind::Halves; });
   if (pairs && has([](const Node& node) { return node.kind == NodeKind::SpanReduce; })) return Pressure::Heaviest;
   const bool is_long = has([](const Node& node) {
     return node.kind == NodeKind::Map && node.type.shape == Shape::Tile && !is_light(node.op);
@@ -43,7 +44,10 @@ Pressure pressure_of(const SegmentSpec& segment) {
   if (is_long && kept.cols > 0) return Pressure::Heavy;
   const bool reduces = has([](const Node& node) { return node.kind == NodeKind::Reduce; });
   if (reduces && kept.cols > 1) return Pressure::PerRow;
-  if (pairs || reduces || loads_unstaged(segment)) return Pressure::Medium;
+  const bool exponentials =
+      has([](const Node& node) { return node.kind == NodeKind::Reduce && node.reduction == Reduction::LogSumExp; });
+  if (apart || exponentials || (reduces && kept.cols > 0) || loads_unstaged(segment)) return Pressure::Medium;
+  if (reduces) return Pressure::Sums;
   return Pressure::Light;
 }
 
@@ -57,7 +61,17 @@ int most(const KernelSpec& spec, Measure measure) {
 }  // namespace
 
 std::int64_t column_unit(const Program& program) {
-  std::int64_t granule = program.column_granule();
+  std::int64_t granule = 1;
+  const auto include = [&](const Pairing& pairing) {
+    // Neighbours that all pair meet in any tile.
+    const bool neighbours = pairing.kind == Pairing::Kind::Interleaved && !pairing.has_rest();
+    if (!pairing.is_none() && !neighbours) granule = std::lcm(granule, pairing.head);
+  };
+  for (const Operand& operand : program.operands()) include(operand.pairing);
+  for (const Node& node : program.nodes()) {
+    include(node.pairing);
+    if (node.kind == NodeKind::SpanReduce) granule = std::lcm(granule, node.period);
+  }
   for (const Node& node : program.nodes())
     if (node.kind == NodeKind::Reduce && node.axis == Axis::Row) granule = std::lcm(granule, node.period);
   return granule;

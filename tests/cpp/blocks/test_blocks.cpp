@@ -305,7 +305,7 @@ TEST(PartialWidth, LeavesAtMostSixtyFour) {
     EXPECT_GE(partial_count_for(columns) * partial_width_for(columns), columns);
   }
   EXPECT_EQ(partial_width_for(4096), 64);
-  EXPECT_EQ(partial_width_for(4097), 128);
+  EXPECT_EQ(partial_width_for(4097), 192);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, Blocks, ::testing::Values(DType::F32, DType::BF16),

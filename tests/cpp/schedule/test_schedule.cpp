@@ -101,7 +101,7 @@ TEST(SharedBytes, AreWhatOneCountsByHand) {
   EXPECT_EQ(shared_bytes({.stages = 3}, {.staged_outputs = 2}), 3 * 49152 + 2 * 2 * 2 * 8192 + 8 * 6);
   // Staged inputs have two barriers for each consumer and buffer.
   EXPECT_EQ(shared_bytes({.input_buffers = 3, .output_buffers = 1}, {.staged_inputs = 2, .staged_outputs = 1}),
-            4 * 49152 + 2 * 8192 * (2 * 3 + 1) + 8 * (8 + 2 * 2 * 3));
+            4 * 49152 + 2 * 8192 * (2 * 3 + 1) + 8 * (8 + 2 * 2 * 3) + 8);
   // Without staged inputs their buffers take nothing, and so for outputs.
   EXPECT_EQ(shared_bytes({.input_buffers = 7}, {.staged_outputs = 0}), 4 * 49152 + 8 * 8);
   // Split K has two barriers more.
