@@ -125,17 +125,38 @@ print(len(all), time.perf_counter() - start)
 """
 
 
+# One decoder layer of LLaMA-3 8B's shape, from the first call to its result: every kernel, attention's too, is loaded.
+LAYER = """
+import time, torch
+from coda_cpp import blocks
+tokens, d, mlp, heads, kv_heads, head = 512, 4096, 14336, 32, 8, 128
+weight = lambda out, width: torch.randn(out, width, device="cuda").bfloat16() / width**0.5
+norm = blocks.RmsNorm(torch.ones(d, device="cuda", dtype=torch.bfloat16), 1e-5)
+weights = blocks.LayerWeights(
+    input_norm=norm, q=weight(heads * head, d), k=weight(kv_heads * head, d), v=weight(kv_heads * head, d),
+    o=weight(d, heads * head), post_norm=norm, gate=weight(mlp, d), up=weight(mlp, d), down=weight(d, mlp))
+x, rope = weight(tokens, d), blocks.Rope(head, positions=torch.arange(tokens, device="cuda"))
+torch.cuda.synchronize()
+start = time.perf_counter()
+blocks.transformer_layer(blocks.enter_norm(x, norm), weights, rope, norm, heads=heads, kv_heads=kv_heads)
+torch.cuda.synchronize()
+print(time.perf_counter() - start)
+"""
+
+
 def compile_cost():
-    """Seconds for 20 candidates from a cold cache, and for one plan from a warm disk, each in a process of its own."""
+    """Seconds for 20 candidates from a cold cache, for one plan from a warm disk, and for the first run of a layer from
+    a cold and a warm one, each in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"CODA_CACHE_DIR": folder + "/cache"}
-        def run(count):
-            command = [sys.executable, "-c", COMPILE, str(count)]
-            words = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
-            return int(words[0]), float(words[1])
-        count, cold = run(20)
-        _, warm = run(1)
-    return {"compiled": count, "cold_s": round(cold, 3), "warm_plan_s": round(warm, 4)}
+        def run(cache, *command):
+            environment = os.environ | {"CODA_CACHE_DIR": f"{folder}/{cache}"}
+            done = subprocess.run([sys.executable, "-c", *command], env=environment, capture_output=True, text=True, check=True)
+            return [float(word) for word in done.stdout.split()]
+        count, cold = run("plans", COMPILE, "20")
+        _, warm = run("plans", COMPILE, "1")
+        layer_cold, layer_warm = (run("layer", LAYER)[0] for _ in range(2))
+    return {"compiled": int(count), "cold_s": round(cold, 3), "warm_plan_s": round(warm, 4),
+            "layer_cold_s": round(layer_cold, 3), "layer_warm_s": round(layer_warm, 3)}
 
 
 def plot(path, found):

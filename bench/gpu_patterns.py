@@ -21,10 +21,16 @@ try:
 except ImportError:
     coda_kernels = None
 
-EPS, HEAD, THETA, PARTIAL = 1e-5, 128, 500000.0, 128
+EPS, HEAD, THETA = 1e-5, 128, 500000.0
 BF16, F32 = torch.bfloat16, torch.float32
 LAYERS = {2048: (8192, 3072, 64), 4096: (14336, 6144, 128), 8192: (28672, 10240, 128)}  # MLP width, q+k+v, head
 LAYER_TOKENS = 16384
+LSE_WIDTH = 128  # columns a partial log-sum-exp covers, as the loss of a block has them
+
+
+def sum_width(columns):
+    """Columns a partial sum of squares covers, as the blocks choose them: at most 64 partials a row."""
+    return 64 if columns <= 64 * 64 else 192
 
 
 def normal(*shape, scale=1.0):
@@ -94,7 +100,7 @@ class Square:
         self.h = h
         self.a, self.w, self.residual = normal(h, h), weight(h, h), normal(h, h)
         self.gamma = normal(h)
-        self.sum_sq = self.a.float().square().unflatten(-1, (-1, PARTIAL)).sum(-1)
+        self.sum_sq = torch.stack([part.float().square().sum(-1) for part in self.a.split(sum_width(h), -1)], -1)
         self.rstd = torch.rsqrt(self.sum_sq.sum(-1) / h + EPS)
         self.positions = torch.arange(h, device="cuda", dtype=torch.int32)
         self.frequencies = THETA ** (-torch.arange(0, HEAD, 2, device="cuda", dtype=F32) / HEAD)
@@ -112,7 +118,7 @@ class Square:
         if coda_kernels:
             entries["coda-kernels"] = lambda: coda_kernels.gemm_residual_partial_rmsnorm(
                 A=self.a, B=self.w.mT, C=self.residual, W=self.gamma, eps=EPS)
-        program = E.residual_rms(partial_width=PARTIAL)
+        program = E.residual_rms(partial_width=sum_width(self.h))
         ours = tuned(self.a, self.w.T, program, residual=self.residual, gamma=self.gamma)
         return self.case("residual_rms", entries, *ours)
 
@@ -168,7 +174,7 @@ class Square:
         entries = {"compile": lambda: fused(self.a, self.w, self.rstd)}
         if coda_kernels:
             entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_lse(A=self.a, B=self.w.mT, rstd=self.rstd)
-        program = E.rms_lse(count=self.h, eps=EPS, store_logits=True, partial_width=PARTIAL)
+        program = E.rms_lse(count=self.h, eps=EPS, store_logits=True, partial_width=LSE_WIDTH)
         plan, note = tuned(self.a, self.w.T, program, sum_sq=self.sum_sq, targets=self.targets)
         total = torch.empty(self.h, device="cuda")
         finish = finish_lse()
@@ -222,7 +228,7 @@ class Layer:
     def plans(self):
         """Four plans, each on what the one before it leaves, and the schedules."""
         h, norm = self.h, dict(count=self.h, eps=EPS)
-        entering = E.residual_rms(partial_width=PARTIAL)
+        entering = E.residual_rms(partial_width=sum_width(h))
         o = tuned(self.y, self.w_o.T, entering, residual=self.x, gamma=self.gamma_mlp)
         x1, h1, sums1 = o[0].outputs
         mlp = tuned(h1, coda.pair(self.w_mlp[:self.mlp].T, self.w_mlp[self.mlp:].T), E.rms_gated(gate="swiglu", **norm),
