@@ -20,6 +20,7 @@ inline constexpr int kUsage = 2;
 Command doctor_command(CLI::App& coda);
 Command cache_command(CLI::App& coda);
 Command dump_command(CLI::App& coda);
+Command explain_command(CLI::App& coda);
 Command tune_command(CLI::App& coda);
 
 }  // namespace coda::cli

@@ -183,6 +183,40 @@ TEST_F(Cli, DumpNamesMistakes) {
   EXPECT_THAT(head.err, StartsWith("coda: dump: head 64 of program 'rope' does not divide N = 100"));
 }
 
+TEST_F(Cli, ExplainCountsBytesAndOperations) {
+  const Ran ran = coda("explain residual_rms -m 128 -n 256 -k 64 --tflops 1 --gb-per-s 1");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "tensor    shape       dtype              bytes\n"
+            "A         [128, 64]   bf16   read     16.0 KiB\n"
+            "B         [64, 256]   bf16   read     32.0 KiB\n"
+            "residual  [128, 256]  bf16   read     64.0 KiB\n"
+            "x         [128, 256]  bf16   written  64.0 KiB\n"
+            "gamma     [1, 256]    bf16   read        512 B\n"
+            "h         [128, 256]  bf16   written  64.0 KiB\n"
+            "sum_sq    [128, 4]    f32    written   2.0 KiB\n"
+            "\n"
+            "moved    242.5 KiB\n"
+            "product  0.0 GFLOP, 16.9 FLOP a byte\n"
+            "program  3 operations an element\n"
+            "floor    248.3 us at 1 TFLOP/s and 1 GB/s: the product takes 4.2, memory 248.3\n");
+}
+
+TEST_F(Cli, ExplainKnowsEveryProgramOfTheLibrary) {
+  for (const epilogues::Entry& entry : epilogues::library()) {
+    SCOPED_TRACE(entry.name);
+    const std::string columns = std::to_string(64 * entry.program.column_granule());
+    const Ran ran = coda("explain " + entry.name + " -m 100 -k 576 -n " + columns);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    for (const Operand& operand : entry.program.operands()) EXPECT_THAT(ran.out, HasSubstr("\n" + operand.name + " "));
+  }
+}
+
+TEST_F(Cli, ExplainNamesMistakes) {
+  EXPECT_EQ(coda("explain residual --tflops 0").status, 2);
+  EXPECT_EQ(coda("explain rope -n 100").err.substr(0, 55), "coda: explain: head 64 of program 'rope' does not divid");
+}
+
 TEST_F(Cli, CacheListsAndClears) {
   EXPECT_EQ(coda("cache ls").out, "0 kernels, 0 B, in " + directory() + "\n");
   const FakeCompiler compiler;
