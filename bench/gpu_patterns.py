@@ -1,53 +1,24 @@
-"""The fused patterns of a Transformer layer's forward and the layer's four products on the GPU, against the bare cuBLAS
-products, torch.compile, and the public CODA kernels where they are installed. Writes <date>-<gpu>-patterns.json and a plot.
+"""The fused patterns of a Transformer layer, forward and backward, and its forward's four products on the GPU, against the
+bare cuBLAS products, torch.compile, and the public CODA kernels where they are installed. Writes <date>-<gpu>-patterns.json
+and a plot.
 
 A program that needs the row factor of a norm finishes its partial sums itself, and that is timed; torch.compile and the
 CODA kernels are given the finished factor. Nothing is timed before its result was compared with the others'.
 """
-
-import math
-from dataclasses import dataclass
-from typing import Callable
 
 import torch
 import torch.nn.functional as F
 
 import coda_cpp as coda
 from coda_cpp import epilogues as E
-from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, tuned, write
+from gpu_backward import Backward
+from gpu_case import BF16, EPS, F32, Case, coda_kernels, compiled, measure, normal, partial_sums, rms_norm, sum_width, weight
+from gpu_common import CONTROL, PairedTimer, arguments, control_failures, rounds_of, tuned, write
 
-try:
-    from coda.core.gemm import functional as coda_kernels
-except ImportError:
-    coda_kernels = None
-
-EPS, HEAD, THETA = 1e-5, 128, 500000.0
-BF16, F32 = torch.bfloat16, torch.float32
+HEAD, THETA = 128, 500000.0
 LAYERS = {2048: (8192, 3072, 64), 4096: (14336, 6144, 128), 8192: (28672, 10240, 128)}  # MLP width, q+k+v, head
 LAYER_TOKENS = 16384
 LSE_WIDTH = 128  # columns a partial log-sum-exp covers, as the loss of a block has them
-
-
-def sum_width(columns):
-    """Columns a partial sum of squares covers, as the blocks choose them: at most 64 partials a row."""
-    return 64 if columns <= 64 * 64 else 192
-
-
-def normal(*shape, scale=1.0):
-    return (torch.randn(shape, device="cuda", dtype=F32) * scale).to(BF16)
-
-
-def weight(out, width):
-    return normal(out, width, scale=1 / math.sqrt(width))
-
-
-def compiled(function):
-    return torch.compile(function, fullgraph=True, dynamic=False)
-
-
-def rms_norm(x, gamma):
-    wide = x.float()
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * gamma.float()).to(x.dtype)
 
 
 def turned(x, cos, sin):
@@ -55,35 +26,6 @@ def turned(x, cos, sin):
     first, second = x.float().unflatten(-1, (-1, 2)).unbind(-1)
     cos, sin = cos[:, None], sin[:, None]
     return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2).to(x.dtype)
-
-
-@dataclass
-class Case:
-    """Ways to compute one pattern, each returning an (M, N) tensor first; `expected` returns it too (None: compile's)."""
-
-    name: str
-    baseline: Callable
-    entries: dict[str, Callable]
-    notes: dict[str, str]
-    expected: Callable | None = None
-
-
-def first(result):
-    return result[0] if isinstance(result, tuple) else result
-
-
-def check(case):
-    """Every entry's first result against the expected one, which rounds once or twice more than ours."""
-    expected = first((case.expected or case.entries["compile"])()).float()
-    for name, run in list(case.entries.items()):
-        got = first(run()).float()
-        if got.shape != expected.shape:
-            got = got.reshape(expected.shape)
-        error = (got - expected).abs().max().item() / expected.abs().max().item()
-        assert error < 0.02 or name == "coda-kernels", f"{case.name}: '{name}' differs by {error:.3g} of the largest value"
-        if error >= 0.02:
-            print(f"{case.name}: '{name}' differs by {error:.3g} of the largest value and is left out", flush=True)
-            case.entries.pop(name)
 
 
 def finish_lse():
@@ -100,7 +42,7 @@ class Square:
         self.h = h
         self.a, self.w, self.residual = normal(h, h), weight(h, h), normal(h, h)
         self.gamma = normal(h)
-        self.sum_sq = torch.stack([part.float().square().sum(-1) for part in self.a.split(sum_width(h), -1)], -1)
+        self.sum_sq = partial_sums(self.a.float().square(), sum_width(h))
         self.rstd = torch.rsqrt(self.sum_sq.sum(-1) / h + EPS)
         self.positions = torch.arange(h, device="cuda", dtype=torch.int32)
         self.frequencies = THETA ** (-torch.arange(0, HEAD, 2, device="cuda", dtype=F32) / HEAD)
@@ -254,29 +196,6 @@ class Layer:
         return Case("layer_fwd", self.products, {"coda": ours, "compile": self.compile_entry()}, {"coda": "; ".join(notes)})
 
 
-def captured(run):
-    """The run as a CUDA graph, so that what it costs the host is in no time."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
-
-
-def measure(timer, case, size, count):
-    check(case)
-    runs = {BASELINE: case.baseline} | case.entries | {CONTROL: case.baseline}
-    entries = {name: captured(run) for name, run in runs.items()}
-    found = rows(case.name, str(size), "TN", timer.rounds(entries, count), notes=case.notes)
-    show([row for row in found if row.impl != BASELINE])
-    return found
-
-
 def plot(path, found):
     from matplotlib.figure import Figure
 
@@ -302,13 +221,16 @@ def plot(path, found):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--only", nargs="*", default=["patterns", "layer"], help="parts to run")
+    parser.add_argument("--only", nargs="*", default=["patterns", "backward", "layer"], help="parts to run")
     parser.add_argument("--sizes", nargs="*", type=int, default=[2048, 4096, 8192], help="widths to run")
     options = parser.parse_args()
     timer, found = PairedTimer(), []
     for h in options.sizes:
         if "patterns" in options.only:
             for case in Square(h).cases():
+                found += measure(timer, case, h, rounds_of(h, h, h, options.rounds))
+        if "backward" in options.only:
+            for case in Backward(h).cases():
                 found += measure(timer, case, h, rounds_of(h, h, h, options.rounds))
         if "layer" in options.only:
             found += measure(timer, Layer(h).case(), h, max(options.rounds // 4, 12))

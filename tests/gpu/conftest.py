@@ -1,5 +1,10 @@
-"""The GPU suite: everything here needs a Hopper GPU and torch with CUDA. `make gpu` runs it."""
+"""The GPU suite: everything here needs a Hopper GPU and torch with CUDA. `make gpu` runs it.
 
+CODA_GPU_SHARD=2/4 runs the third quarter of the tests: most of their time is the compiler's, which several processes share
+out better than one.
+"""
+
+import os
 import pathlib
 import sys
 
@@ -19,6 +24,8 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.gpu)
         if missing:
             item.add_marker(pytest.mark.skip(reason=missing))
+    shard, of = map(int, os.environ.get("CODA_GPU_SHARD", "0/1").split("/"))
+    items[:] = items[shard::of]
 
 
 @pytest.fixture(autouse=True)
