@@ -1,6 +1,7 @@
 #include "cuda/backend.h"
 
 #include "core/check.h"
+#include "cuda/emit/needs.h"
 #include "cuda/launch/gpu.h"
 #include "cuda/launch/layout.h"
 #include "cuda/launch/plan.h"
@@ -52,8 +53,10 @@ class CudaBackend final : public Backend {
 
 std::optional<std::string> kernel_refusal(const Problem& problem) {
   if (auto refusal = dtype_refusal(problem)) return refusal;
-  for (const BoundSegment& segment : problem.segments)
+  for (const BoundSegment& segment : problem.segments) {
     if (auto refusal = emit_refusal(segment.program)) return refusal;
+    if (auto refusal = place_refusal(segment, split_inputs(segment.program))) return refusal;
+  }
   return extent_refusal(problem);
 }
 

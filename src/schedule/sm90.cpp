@@ -1,5 +1,6 @@
 // Which schedules are legal on sm_90a, and which are worth timing.
 #include <algorithm>
+#include <numeric>
 
 #include "coda/schedule.h"
 #include "core/check.h"
@@ -26,7 +27,7 @@ int most_accumulators(Pressure pressure, int row_blocks, bool least_staging) {
     case Pressure::Medium: return 128;
     case Pressure::PerRow: return row_blocks == 1 ? 128 : 96;
     case Pressure::Heavy: return 96;
-    case Pressure::Heaviest: return 64;
+    case Pressure::Heaviest: return 120;
   }
   return 0;
 }
@@ -264,9 +265,10 @@ std::vector<Candidate> candidates(const GemmShape& shape, const Arch& arch, int 
 }
 
 std::string no_schedule_reason(const GemmShape& shape, const Arch& arch) {
-  const int most = output_tile_n({.tile_n = 256}, shape);
-  if (shape.column_granule > most)
-    return concat("it needs whole multiples of ", shape.column_granule, " columns in a tile, which has at most ", most,
+  const int most = output_tile_n({.tile_n = std::min(256, 2 * most_accumulators(shape.pressure, 1))}, shape);
+  if (std::lcm(shape.column_granule, std::int64_t{16}) > most)
+    return concat("it needs whole multiples of ", shape.column_granule,
+                  shape.column_granule % 16 == 0 ? "" : " and of 16", " columns in a tile, which has at most ", most,
                   ": use narrower heads or partials, or run it on the CPU");
   const Schedule smallest{
       .tile_n = shape.pair ? 128 : 64, .stages = 2, .sub = 16, .input_buffers = 1, .output_buffers = 1};

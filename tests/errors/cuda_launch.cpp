@@ -77,10 +77,49 @@ TEST_F(CudaRefusals, OfProgramsHaveTheirText) {
     fill(b);
     return refusal(linear(64, 64, 64, b.build()));
   };
-  EXPECT_EQ(of([](Builder& b) { b.store("out", b.acc()), b.store("twice", b.load_row("x") * 2); }),
-            "operand 'twice' is a row, and it stores only tiles and cols yet");
   EXPECT_EQ(of([](Builder& b) { b.store("out", span_sum(b.acc(), 4)); }),
-            "program 'mine' sums over heads of 4 columns, expected one multiple of 8");
+            "program 'mine' sums over heads of 4 columns, expected one width of at least 8");
+  EXPECT_EQ(of([](Builder& b) { b.store("out", span_sum(span_sum(b.acc(), 32), 64)); }),
+            "program 'mine' sums over heads of 64 columns, expected one width of at least 8");
+  EXPECT_EQ(of([](Builder& b) { b.store("out", b.acc() * span_sum(b.load_row("x"), 32)); }),
+            "program 'mine' sums a row over heads, and it sums only tiles yet");
+  const Pairing halves{Pairing::Kind::Halves, 32, 32}, neighbours{Pairing::Kind::Interleaved, 32, 32};
+  EXPECT_EQ(of([&](Builder& b) {
+              const auto [first, second] = split(span_sum(b.acc(), 16), halves);
+              b.store("out", join(second, first));
+            }),
+            "program 'mine' splits sums over heads of 16 columns into halves(32, 32), whose members lie in different "
+            "heads");
+  EXPECT_EQ(of([&](Builder& b) {
+              b.store("out", split(b.acc(), halves).first), b.store("other", split(b.acc(), neighbours).first);
+            }),
+            "program 'mine' pairs columns in two ways, and it emits one");
+  EXPECT_EQ(
+      of([&](Builder& b) { b.store("out", split(b.acc(), halves).first * split(b.load_row("x"), halves).second); }),
+      "program 'mine' pairs the columns of a row, and it pairs only those of tiles yet");
+  EXPECT_EQ(of([](Builder& b) { b.store("out", reduce_col(b.acc(), Reduction::LogSumExp, 64)); }),
+            "program 'mine' takes log-sum-exps down columns, and it takes sums and maxima yet");
+  EXPECT_EQ(of([](Builder& b) { b.store("out", reduce_col(b.acc(), Reduction::Sum, 128)); }),
+            "program 'mine' reduces 128 rows to a partial, and it reduces 64, which a consumer has at once");
+}
+
+// An output may take the place of a tile, but not of one whose columns are read for others.
+TEST_F(CudaRefusals, OfPlacesHaveTheirText) {
+  const Pairing halves{Pairing::Kind::Halves, 32, 32};
+  Builder b("turn");
+  const Value x = b.load_tile("x");
+  b.store("same", x * 2);
+  b.store("out", join(split(x, halves).second, split(x, halves).first));
+  const Program turn = b.build();
+  const TensorView tile = placed(64, 64), other = placed(64, 64);
+  const auto of = [&](const TensorView& out) {
+    const Segment segment{turn, {{"x", tile}, {"same", other}, {"out", out}}};
+    return refusal(bind_elementwise("elementwise", 64, 64, segment));
+  };
+  EXPECT_EQ(of(tile),
+            "operand 'out' takes the place of 'x', of which a column is read for its pair after it was written: bind a "
+            "tensor of its own");
+  EXPECT_EQ(of(placed(64, 64)), "none");
 }
 
 TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
@@ -91,6 +130,9 @@ TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
   Builder wide_heads("wide_heads");
   wide_heads.store("out", span_sum(wide_heads.acc(), 512));
   const Program heads = wide_heads.build();
+  Builder odd_heads("odd_heads");
+  odd_heads.store("out", span_sum(odd_heads.acc(), 100));
+  const Program odd = odd_heads.build();
   std::vector<TensorView> parts(20, placed(64, 64));
   const Problem segments = fake_problem(placed(64, 64), concat(parts));
   expect_errors({
@@ -112,6 +154,10 @@ TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
        "most "
        "256: use narrower heads or partials, or run it on the CPU",
        [&] { plan(linear(64, 512, 64, heads)); }},
+      {typeid(NotImplementedError),
+       "gemm: program 'odd_heads' fits no schedule: it needs whole multiples of 100 and of 16 columns in a tile, which "
+       "has at most 256: use narrower heads or partials, or run it on the CPU",
+       [&] { plan(linear(64, 500, 64, odd)); }},
       {typeid(NotImplementedError),
        "gemm: the kernel would take 5632 bytes of parameters, expected at most 4096: use fewer segments or operands",
        [&] { plan(segments, &kPlain); }},

@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
   using Pairs = NoPairs;
-  static constexpr int kCols = 0, kRows = 0;
+  static constexpr int kCols = 0, kRows = 0, kColumns = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
   static constexpr bool kReduces = false;
 
@@ -68,6 +68,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = false;
   static constexpr int kCols = 0;
   static constexpr int kRows = 0;
   static constexpr int kSub = 64;

@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
   using Pairs = Halves<64, 64>;
-  static constexpr int kCols = 1, kRows = 2;
+  static constexpr int kCols = 1, kRows = 2, kColumns = 0;
   static constexpr int kSpans = 1, kSpanHead = 64;
   static constexpr bool kReduces = false;
 
@@ -44,16 +44,18 @@ struct Epilogue {
     kept[1] = frequency;
   }
 
-  template <class Vectors, class Spans>
-  __device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,
-                                               const float (&acc0)[8], const float (&acc1)[8], Spans& sums) {
-    float gamma[4];
-    vectors.template row<0>(gamma);
-    const float (&position)[2] = vectors.cols[0];
+  // Partners that the terms of sums over heads take from the accumulators.
+  using TermPairs = NoPairs;
+
+  template <class Vectors>
+  __device__ __forceinline__ static void terms(Constant<0>, const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               float (&terms)[8]) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float v1 = square(acc0[e]);
-      sums[octet_of(at, col_of(e)) / kSpanHead][0][row_of(e)] += v1;
+      terms[e] = v1;
     }
   }
 
@@ -71,7 +73,6 @@ struct Epilogue {
     const float (&position)[2] = vectors.cols[0];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const float v1 = square(acc0[e]);
       const float v2 = vectors.template span<0>(at, e);
       const float head_mean_sq = v2 * 0.015625f;
       const float head_mean_sq_partner = v2 * 0.015625f;
@@ -128,6 +129,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
   static constexpr int kCols = 1;
   static constexpr int kRows = 2;
   static constexpr int kSub = 64;

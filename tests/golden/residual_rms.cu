@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<Bf16>;  // residual
   using StagedOutputs = Elements<Bf16, Bf16>;  // x h
   using Pairs = NoPairs;
-  static constexpr int kCols = 0, kRows = 1;
+  static constexpr int kCols = 0, kRows = 1, kColumns = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
   static constexpr bool kReduces = true;
 
@@ -81,6 +81,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
   static constexpr int kCols = 0;
   static constexpr int kRows = 1;
   static constexpr int kSub = 64;

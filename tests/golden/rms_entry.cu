@@ -7,7 +7,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<>;
   using Pairs = NoPairs;
-  static constexpr int kCols = 0, kRows = 1;
+  static constexpr int kCols = 0, kRows = 1, kColumns = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
   static constexpr bool kReduces = true;
 

@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
   using Pairs = Halves<64, 64>;
-  static constexpr int kCols = 2, kRows = 2;
+  static constexpr int kCols = 2, kRows = 2, kColumns = 0;
   static constexpr int kSpans = 1, kSpanHead = 64;
   static constexpr bool kReduces = false;
 
@@ -53,18 +53,20 @@ struct Epilogue {
     kept[1] = frequency;
   }
 
-  template <class Vectors, class Spans>
-  __device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,
-                                               const float (&acc0)[8], const float (&acc1)[8], Spans& sums) {
-    float gamma[4];
-    vectors.template row<0>(gamma);
+  // Partners that the terms of sums over heads take from the accumulators.
+  using TermPairs = NoPairs;
+
+  template <class Vectors>
+  __device__ __forceinline__ static void terms(Constant<0>, const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               float (&terms)[8]) {
     const float (&rstd)[2] = vectors.cols[0];
-    const float (&position)[2] = vectors.cols[1];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float z = acc0[e] * rstd[row_of(e)];
       const float v8 = square(z);
-      sums[octet_of(at, col_of(e)) / kSpanHead][0][row_of(e)] += v8;
+      terms[e] = v8;
     }
   }
 
@@ -85,7 +87,6 @@ struct Epilogue {
     for (int e = 0; e < 8; ++e) {
       const float z = acc0[e] * rstd[row_of(e)];
       const float z_partner = partner0[e] * rstd[row_of(e)];
-      const float v8 = square(z);
       const float v9 = vectors.template span<0>(at, e);
       const float head_mean_sq = v9 * 0.015625f;
       const float head_mean_sq_partner = v9 * 0.015625f;
@@ -142,6 +143,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
   static constexpr int kCols = 2;
   static constexpr int kRows = 2;
   static constexpr int kSub = 64;

@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16, Bf16>;  // z out
   using Pairs = Halves<64, 64>;
-  static constexpr int kCols = 1, kRows = 2;
+  static constexpr int kCols = 1, kRows = 2, kColumns = 0;
   static constexpr int kSpans = 1, kSpanHead = 64;
   static constexpr bool kReduces = false;
 
@@ -49,20 +49,23 @@ struct Epilogue {
     kept[1] = gamma;
   }
 
-  template <class Vectors, class Spans>
-  __device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,
-                                               const float (&acc0)[8], const float (&acc1)[8], Spans& sums) {
+  // Partners that the terms of sums over heads take from the accumulators.
+  using TermPairs = NoPairs;
+
+  template <class Vectors>
+  __device__ __forceinline__ static void terms(Constant<0>, const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               float (&terms)[8]) {
     float bias[4];
     vectors.template row<0>(bias);
-    float gamma[4];
-    vectors.template row<1>(gamma);
     const float (&rstd)[2] = vectors.cols[0];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float v7 = acc0[e] * rstd[row_of(e)];
       const float z = v7 + bias[col_of(e)];
       const float v11 = square(z);
-      sums[octet_of(at, col_of(e)) / kSpanHead][0][row_of(e)] += v11;
+      terms[e] = v11;
     }
   }
 
@@ -90,7 +93,6 @@ struct Epilogue {
       const float v7_partner = partner0[e] * rstd[row_of(e)];
       const float z = v7 + bias[col_of(e)];
       const float z_partner = v7_partner + bias_partner[col_of(e)];
-      const float v11 = square(z);
       const float v12 = vectors.template span<0>(at, e);
       const float head_mean_sq = v12 * 0.015625f;
       const float head_mean_sq_partner = v12 * 0.015625f;
@@ -147,6 +149,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
   static constexpr int kCols = 1;
   static constexpr int kRows = 2;
   static constexpr int kSub = 64;

@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
   using Pairs = Interleaved<80, 32>;
-  static constexpr int kCols = 2, kRows = 1;
+  static constexpr int kCols = 2, kRows = 1, kColumns = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
   static constexpr bool kReduces = false;
 
@@ -108,6 +108,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
   static constexpr int kCols = 2;
   static constexpr int kRows = 1;
   static constexpr int kSub = 16;

@@ -9,7 +9,7 @@ struct Epilogue {
   using StagedInputs = Elements<>;
   using StagedOutputs = Elements<Bf16>;  // out
   using Pairs = Halves<64, 64>;
-  static constexpr int kCols = 1, kRows = 1;
+  static constexpr int kCols = 1, kRows = 1, kColumns = 0;
   static constexpr int kSpans = 0, kSpanHead = 64;
   static constexpr bool kReduces = false;
 
@@ -36,7 +36,7 @@ struct Epilogue {
 
   template <class Rows>
   __device__ __forceinline__ static void rows(const Arguments& a, i32 col, Rows& kept) {
-    const float frequency = load_entry<Bf16>(a.frequencies, Pairs::pair_of(col) % 32, col < a.cols && Pairs::is_first_col(col));
+    const float frequency = load_entry<Bf16>(a.frequencies, Pairs::pair_of(col) % 32, col < a.cols && Pairs::member(col) == Member::First);
     kept[0] = frequency;
   }
 
@@ -95,6 +95,7 @@ struct Config {
   static constexpr int kKParts = 1;
   static constexpr int kSegments = 1;
   static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
   static constexpr int kCols = 1;
   static constexpr int kRows = 1;
   static constexpr int kSub = 64;

@@ -1,53 +1,145 @@
-// A program without a product: each warp takes 16 rows × `Span` columns, chunk by chunk. Whole heads and whole groups
-// of reduced columns lie in one span.
+// A program without a product: each warp takes 16 rows × `Span` columns, group by group and chunk by chunk. Whole heads
+// and whole groups of reduced columns lie in one span, and whole heads that are summed in one group.
 #pragma once
 
+#include "columns.cuh"
+#include "heads.cuh"
 #include "pairs.cuh"
 
 namespace coda {
 
 constexpr int kElementwiseThreads = 128;
 constexpr int kElementwiseRows = 64;  // of a block: 16 a warp
+static_assert(kElementwiseRows == kPartialRows);
+
+// Columns of a group: a head that is summed; where chunks straddle heads, as many heads as end with a chunk. Then the
+// loop over them is unrolled, so that which head a column is in is known for most.
+template <class Program>
+struct Group {
+  static constexpr int kHead = Program::kSpans > 0 ? Program::kSpanHead : 64;
+  static constexpr int kEven = kHead % 2 == 0 ? 2 : 1, kEight = kHead % 8 == 0 ? 8 : kHead % 4 == 0 ? 4 : kEven;
+  static constexpr int kCols = kHead % 16 == 0 ? kHead : kHead * (16 / kEight);
+  static constexpr int kHeads = kCols / kHead;
+  static constexpr int kUnrolled = kHeads > 1 ? kCols / 16 : 4;
+};
+
+__device__ __forceinline__ Position in_its_group(Position at, i32 in_group) {
+  at.in_tile = in_group;
+  return at;
+}
 
 // Vectors of a chunk: Cols were computed for the warp's rows, Rows are computed where they are wanted.
 template <class Program>
 struct ElementwiseVectors {
-  float cols[Program::kCols > 0 ? Program::kCols : 1][2];
-  float rows[4][Program::kRows > 0 ? Program::kRows : 1];
+  const typename Program::Arguments& arguments;
+  float cols[kAtLeastOne<Program::kCols>][2];
+  float spans[Group<Program>::kHeads][kAtLeastOne<Program::kSpans>][2];
+  float* lines;  // the warp's, of reductions down columns
+  i32 chunk;     // first column of the chunk at hand; columns of its group before it
+  i32 in_group;
+
+  template <int Index>
+  __device__ __forceinline__ float entry(i32 col) const {
+    float kept[kAtLeastOne<Program::kRows>];
+    Program::rows(arguments, col, kept);
+    return kept[Index];
+  }
+  __device__ __forceinline__ i32 col(int c) const {
+    return chunk + static_cast<i32>(lane_id() % 4 * 2) + c % 2 + c / 2 * 8;
+  }
 
   template <int Index>
   __device__ __forceinline__ void row(float (&values)[4]) const {
 #pragma unroll
-    for (int c = 0; c < 4; ++c) values[c] = rows[c][Index];
+    for (int c = 0; c < 4; ++c) values[c] = entry<Index>(col(c));
+  }
+  template <int Index, class Pairs>
+  __device__ __forceinline__ void partner_row(const Position& at, float (&values)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) values[c] = entry<Index>(col(c) + to_partner<Pairs>(at, c));
+  }
+  template <int Index, class Pairs>
+  __device__ __forceinline__ void pair_row(const Position& at, float (&values)[4]) const {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) values[c] = entry<Index>(col(c) + to_first<Pairs>(at, c));
+  }
+  template <int Index>
+  __device__ __forceinline__ float span(const Position& at, int e) const {
+    return of_head<Program::kSpanHead>(spans, Index, in_its_group(at, in_group), e);
+  }
+  // Where the chunk's results of a reduction down columns belong.
+  template <int Index>
+  __device__ __forceinline__ float* line() const {
+    return lines + Index * kLines * Group<Program>::kCols + in_group;
   }
 };
 
-// The thread's part of a span that begins at (row, col): `row` is its own first row.
+// Sums over the heads of the group that begins at `first`, each from the terms that its predecessors are part of.
+template <class Program, class PositionOf>
+__device__ __forceinline__ void sum_group(const typename Program::Arguments& a, ElementwiseVectors<Program>& vectors,
+                                          i32 first, PositionOf position_of) {
+  const float none[8] = {};
+  for_each_constant<Program::kSpans>([&](auto span) {
+    clear_heads(vectors.spans, span.value);
+#pragma unroll Group < Program> ::kUnrolled
+    for (i32 in_group = 0; in_group < Group<Program>::kCols; in_group += 16) {
+      const Position at = position_of(first + in_group);
+      vectors.chunk = at.chunk_col;
+      vectors.in_group = in_group;
+      float terms[8];
+      Program::terms(span, a, at, vectors, none, none, none, none, terms);
+      add_to_heads<Program::kSpanHead>(vectors.spans, span.value, in_its_group(at, in_group), terms);
+    }
+    merge_heads(vectors.spans, span.value);
+  });
+}
+
+// Stores the group's partials of columns. All of the block's threads meet: before, until each warp has its lines;
+// after, until they are read.
+template <class Program>
+__device__ __forceinline__ void store_columns(const typename Program::Arguments& a, const float* lines, i32 row,
+                                              i32 col) {
+  constexpr int kCols = Group<Program>::kCols;
+  __syncthreads();
+  for (i32 in_group = static_cast<i32>(threadIdx.x); in_group < kCols; in_group += kElementwiseThreads)
+    if (row < a.rows && col + in_group < a.cols)
+      Program::columns(a, row, col + in_group, lines + in_group, kCols, kLines * kCols);
+  __syncthreads();
+}
+
+// The thread's part of a span that begins at (row, col): `row` is the block's first.
 template <class Program, int Span>
 __device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col) {
-  const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2);
-  ElementwiseVectors<Program> vectors;
-  if constexpr (Program::kCols > 0)
-    Program::cols(a, Position{row, col + in_quad, a.rows, a.cols, col, 0, false, false}, vectors.cols);
+  constexpr int kGroup = Group<Program>::kCols;
+  __shared__ float lines[kAtLeastOne<Program::kColumns>][kLines][kGroup];
+  const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2), warp = static_cast<i32>(threadIdx.x / 32);
+  const i32 own_row = row + warp * 16 + static_cast<i32>(lane_id() / 4);
+  const auto position_of = [&](i32 in_tile) {
+    return Position{own_row, col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
+                    in_tile, in_tile + 16 == Span,    false};
+  };
+  ElementwiseVectors<Program> vectors{a, {}, {}, lines[0][warp]};
+  if constexpr (Program::kCols > 0) Program::cols(a, position_of(0), vectors.cols);
   typename Program::Reductions reductions;
   const float none[8] = {};
   float nothing[1][8];
-#pragma unroll 4
-  for (i32 in_tile = 0; in_tile < Span; in_tile += 16) {
-    const Position at{row,     col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
-                      in_tile, in_tile + 16 == Span,    false};
-    if constexpr (Program::kRows > 0)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) Program::rows(a, global_col(at, c), vectors.rows[c]);
-    Program::chunk(a, at, vectors, none, none, none, none, nothing, nothing, reductions);
+  for (i32 first = 0; first < Span; first += kGroup) {
+    if constexpr (Program::kSpans > 0) sum_group<Program>(a, vectors, first, position_of);
+#pragma unroll Group < Program> ::kUnrolled
+    for (i32 in_group = 0; in_group < kGroup; in_group += 16) {
+      const Position at = position_of(first + in_group);
+      vectors.chunk = at.chunk_col;
+      vectors.in_group = in_group;
+      Program::chunk(a, at, vectors, none, none, none, none, nothing, nothing, reductions);
+    }
+    if constexpr (Program::kColumns > 0) store_columns<Program>(a, lines[0][0], row, col + first);
   }
 }
 
 template <class Program, int Span>
 __device__ __forceinline__ void run_elementwise(const typename Program::Arguments& a) {
   const i32 spans = (a.cols + Span - 1) / Span;
-  const i32 row = static_cast<i32>(blockIdx.x / spans) * kElementwiseRows +
-                  static_cast<i32>(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
+  const i32 row = static_cast<i32>(blockIdx.x / spans) * kElementwiseRows;
   run_span<Program, Span>(a, row, static_cast<i32>(blockIdx.x % spans) * Span);
 }
 

@@ -20,6 +20,13 @@ __device__ __forceinline__ u32 lane_id() { return threadIdx.x % 32; }
 // The same value in all lanes, and known to be by the compiler.
 __device__ __forceinline__ u32 uniform(u32 value) { return __shfl_sync(0xffffffffu, value, 0); }
 
+// The same value, as of here. Where a product of no depth leaves zeros, a choice between accumulators is else made in
+// the product's loop, before they are there, and ptxas lets no product run on.
+__device__ __forceinline__ float settled(float value) {
+  asm volatile("" : "+f"(value));
+  return value;
+}
+
 __device__ __forceinline__ u32 shared_address(const void* pointer) {
   return static_cast<u32>(__cvta_generic_to_shared(pointer));
 }

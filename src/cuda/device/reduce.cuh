@@ -1,6 +1,6 @@
-// Reductions along the rows of the output: partials that a program makes, a number for every `width` columns, and
-// partials that it finishes. A quad, four neighbouring lanes, shares two rows; every sum is taken in one fixed order,
-// whatever the tile.
+// Reductions along the rows of the output: partials that a program makes, a number for every `width` columns; and
+// partials of rows and of columns that it finishes. A quad, four neighbouring lanes, shares two rows; every sum is
+// taken in one fixed order, whatever the tile.
 #pragma once
 
 #include "tile.cuh"
@@ -176,6 +176,14 @@ __device__ __forceinline__ void finish_row(const Matrix& from, i32 count, const 
   for (int r = 0; r < 2; ++r) values[r] = reducer.result(r);
 }
 
+// Finishes `count` partials of one column.
+template <class Reducer>
+__device__ __forceinline__ float finish_column(const Matrix& from, i32 count, i32 col, bool exists) {
+  Reducer reducer;
+  for (i32 i = 0; exists && i < count; ++i) reducer.add_one(0, *element<F32>(from, i, col));
+  return reducer.result(0);
+}
+
 // The entries that the thread's two rows select by their indices, wherever they come by.
 template <class Element>
 struct Selected {
@@ -219,15 +227,6 @@ __device__ __forceinline__ void store_unselected(const Matrix& to, const Positio
     if (row < at.rows && !selects)
       *element<Element>(to, row, 0) = Element::narrow(columns[r] == ignored ? 0.f : __int_as_float(0x7fffffff));
   }
-}
-
-// A Col, by the tile that has the first column.
-template <class Element>
-__device__ __forceinline__ void store_col(const Matrix& to, const Position& at, const float (&values)[2]) {
-  if (at.col != 0) return;
-#pragma unroll
-  for (int r = 0; r < 2; ++r)
-    if (global_row(at, r) < at.rows) *element<Element>(to, global_row(at, r), 0) = Element::narrow(values[r]);
 }
 
 }  // namespace coda

@@ -30,6 +30,13 @@ __device__ __forceinline__ constexpr int element_of(int r, int c) { return c % 2
 __device__ __forceinline__ i32 global_row(const Position& at, int r) { return at.row + 8 * r; }
 __device__ __forceinline__ i32 global_col(const Position& at, int c) { return at.col + c % 2 + c / 2 * 8; }
 
+// A thread's column c, counted from the tile's first; where `Octets`, the first of the eight around it instead, which
+// is known when the loops are unrolled.
+template <bool Octets>
+__device__ __forceinline__ i32 column_of(const Position& at, int c) {
+  return at.in_tile + c / 2 * 8 + (Octets ? 0 : static_cast<i32>(lane_id() % 4 * 2) + c % 2);
+}
+
 // Strides in elements. A Row has row_stride 0, a Col col_stride 0.
 struct Matrix {
   void* data;
@@ -56,6 +63,14 @@ __device__ __forceinline__ void load_col(const Matrix& from, const Position& at,
     const i32 row = global_row(at, r);
     values[r] = row < at.rows ? Element::widen(*element<Element>(from, row, 0)) : 0.f;
   }
+}
+
+// Writes an element, or adds to it.
+template <class Element>
+__device__ __forceinline__ void put(const Matrix& to, i32 row, i32 col, float value) {
+  typename Element::Storage* const at = element<Element>(to, row, col);
+  if constexpr (kAdds<Element>) value += Element::widen(*at);
+  *at = Element::narrow(value);
 }
 
 template <class Element>
@@ -111,6 +126,29 @@ __device__ __forceinline__ void store_tile(const Matrix& to, const Position& at,
         if (col + i < at.cols) *element<Element>(to, row, col + i) = Element::narrow(values[e + i]);
     }
   }
+}
+
+// A Col, by the tile that has the first column; a Row, by the thread that has the first row; a Scalar, by the one that
+// has both.
+template <class Element>
+__device__ __forceinline__ void store_col(const Matrix& to, const Position& at, const float (&values)[2]) {
+  if (at.col != 0) return;
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+    if (global_row(at, r) < at.rows) put<Element>(to, global_row(at, r), 0, values[r]);
+}
+
+template <class Element>
+__device__ __forceinline__ void store_row(const Matrix& to, const Position& at, const float (&values)[4]) {
+  if (at.row != 0) return;
+#pragma unroll
+  for (int c = 0; c < 4; ++c)
+    if (global_col(at, c) < at.cols) put<Element>(to, 0, global_col(at, c), values[c]);
+}
+
+template <class Element>
+__device__ __forceinline__ void store_scalar(const Matrix& to, const Position& at, float value) {
+  if (at.row == 0 && at.col == 0) put<Element>(to, 0, 0, value);
 }
 
 }  // namespace coda

@@ -80,8 +80,9 @@ void emit_constants(Writer& out, const KernelSpec& spec) {
   number("kKParts", spec.k_parts);
   number("kSegments", static_cast<int>(spec.segments.size()));
   flag("kSegmentsAlongN", spec.segments_along_n);
+  flag("kMakesVectors", makes_vectors(spec));
   number("kCols", kept_cols(spec));
-  number("kRows", kept_rows(spec));
+  number("kRows", row_vectors(spec));
   number("kSub", s.sub);
   number("kInputMaps", input_maps(spec));
   number("kInputBuffers", input_maps(spec) > 0 ? s.input_buffers : 0);

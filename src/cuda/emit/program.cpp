@@ -6,7 +6,7 @@
 
 namespace coda::cuda {
 
-std::string_view reduction_type(Reduction reduction) {
+std::string_view row_reduction(Reduction reduction) {
   switch (reduction) {
     case Reduction::Sum: return "RowSum";
     case Reduction::Max: return "RowMax";
@@ -15,12 +15,24 @@ std::string_view reduction_type(Reduction reduction) {
   INVARIANT(false, "reduction ", static_cast<int>(reduction));
 }
 
+std::string_view column_reduction(Reduction reduction) {
+  return reduction == Reduction::Sum ? "ColumnSum" : "ColumnMax";
+}
+
 ProgramEmitter::ProgramEmitter(Writer& out, const SegmentSpec& segment)
-    : out_(out), scope_(segment), program_(segment.program) {
+    : out_(out),
+      scope_(segment),
+      program_(segment.program),
+      spans_(span_sums(segment.program)),
+      columns_(column_reductions(segment.program)) {
   number(staged_inputs(segment), staged_in_);
   number(staged_outputs(segment), staged_out_);
-  for (NodeId id = 0; id < static_cast<NodeId>(program_.nodes().size()); ++id)
-    if (program_.node(id).kind == NodeKind::SpanReduce) spans_.push_back(id);
+  look_at(all_nodes(program_));
+}
+
+void ProgramEmitter::look_at(NodeSet nodes) {
+  partners_ = wanted_of_partners(program_, nodes);
+  seen_ = std::move(nodes);
 }
 
 void ProgramEmitter::emit_struct(const std::string& name) {
@@ -29,7 +41,8 @@ void ProgramEmitter::emit_struct(const std::string& name) {
   out_.line("using StagedInputs = ", element_list(staged_inputs(segment)));
   out_.line("using StagedOutputs = ", element_list(staged_outputs(segment)));
   out_.line("using Pairs = ", pairs_type(), ";");
-  out_.line("static constexpr int kCols = ", scope_.kept_cols().size(), ", kRows = ", scope_.kept_rows().size(), ";");
+  out_.line("static constexpr int kCols = ", scope_.kept_cols().size(), ", kRows = ", scope_.kept_rows().size(),
+            ", kColumns = ", columns_.size(), ";");
   out_.line("static constexpr int kSpans = ", spans_.size(),
             ", kSpanHead = ", spans_.empty() ? 64 : program_.node(spans_[0]).period, ";");
   out_.line("static constexpr bool kReduces = ", reduces() ? "true" : "false", ";");
@@ -39,6 +52,7 @@ void ProgramEmitter::emit_struct(const std::string& name) {
   emit_rows();
   emit_spans();
   emit_chunk();
+  emit_columns();
   out_.close(";");
 }
 
@@ -66,7 +80,8 @@ void ProgramEmitter::emit_arguments() {
 }
 
 bool ProgramEmitter::reduces() const {
-  return std::ranges::any_of(program_.nodes(), [](const Node& node) { return node.kind == NodeKind::Reduce; });
+  return std::ranges::any_of(program_.nodes(),
+                             [](const Node& node) { return node.kind == NodeKind::Reduce && node.axis == Axis::Row; });
 }
 
 void ProgramEmitter::emit_reductions() {
@@ -76,8 +91,8 @@ void ProgramEmitter::emit_reductions() {
   out_.open("struct Reductions");
   each_store([&](int operand, NodeId value) {
     const Node& node = program_.node(value);
-    if (node.kind == NodeKind::Reduce)
-      out_.line("Partial<", reduction_type(node.reduction), "> ", scope_.value(value), ";");
+    if (node.kind == NodeKind::Reduce && node.axis == Axis::Row)
+      out_.line("Partial<", row_reduction(node.reduction), "> ", scope_.value(value), ";");
     if (node.kind == NodeKind::SelectCol)
       out_.line("Selected<", scope_.element(operand), "> ", scope_.value(value), ";");
   });

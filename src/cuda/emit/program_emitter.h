@@ -11,8 +11,9 @@
 
 namespace coda::cuda {
 
-/// The device type that reduces a row so.
-std::string_view reduction_type(Reduction reduction);
+/// The device type that reduces a row so, and the one that reduces a column: LogSumExp has none.
+std::string_view row_reduction(Reduction reduction);
+std::string_view column_reduction(Reduction reduction);
 
 class ProgramEmitter {
  public:
@@ -42,17 +43,24 @@ class ProgramEmitter {
   static std::string number_of(const Node& node);
   void emit_rows();
   std::string row_load(const Node& node) const;
-  // The terms of sums over whole heads.
+  // Names of the kept vectors among `nodes`.
+  void emit_kept();
+
+  // spans.cpp
   void emit_spans();
-  // Tiles that the terms hang on, in order.
-  std::vector<NodeId> cone_of_spans() const;
-  // Names of the kept vectors in a chunk; with the partners' and the pairs' entries where they are asked for.
-  void emit_kept(bool with_pairs);
+  // One function for each sum over whole heads: its terms of a chunk.
+  void emit_terms(std::size_t which);
+  bool terms_have_partners() const;
 
   // chunk.cpp
+  // The lines of a function's head after its first, which ends with `vectors`; the last of its parameters; and what
+  // every such function begins with.
+  void emit_chunk_parameters(const std::string& last);
   void emit_chunk();
   void emit_tile_loads();
   void emit_tile_load(int operand, const std::string& name);
+  void emit_partner_load(int operand, const std::string& name);
+  void emit_accumulated_loads();
   void emit_tiles();
   void emit_tile_node(NodeId id, const Node& node);
   void emit_element_store(int operand, NodeId value);
@@ -60,7 +68,17 @@ class ProgramEmitter {
   // What an accumulating store adds its value to; nothing where the copy engine adds.
   std::string before(int operand) const;
   void emit_tile_stores();
+  void emit_reduction(int operand, NodeId value);
+  void emit_selection(int operand, NodeId value);
+  void emit_vector_store(int operand, NodeId value);
 
+  // columns.cpp
+  void emit_columns();
+
+  // Narrows what a function emits to what `nodes` are, and back.
+  void look_at(NodeSet nodes);
+  bool is_seen(NodeId id) const { return seen_[static_cast<std::size_t>(id)]; }
+  bool has_partner(NodeId id) const { return partners_[static_cast<std::size_t>(id)]; }
   Access access_of(int operand) const { return scope_.segment().access[static_cast<std::size_t>(operand)]; }
   bool is_tile(int operand) const { return program_.operand(operand).shape == Shape::Tile; }
   bool is_staged(int operand) const { return is_tile(operand) && access_of(operand) == Access::Staged; }
@@ -68,10 +86,11 @@ class ProgramEmitter {
   Writer& out_;
   Scope scope_;
   const Program& program_;
+  const std::vector<NodeId> spans_, columns_;
   std::map<int, std::string> before_, arrays_of_;
-  std::map<NodeId, std::string> arrays_;
+  std::map<NodeId, std::string> arrays_, partner_arrays_;
   std::map<int, int> staged_in_, staged_out_;
-  std::vector<NodeId> spans_;
+  NodeSet seen_, partners_;
 };
 
 }  // namespace coda::cuda

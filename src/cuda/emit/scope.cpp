@@ -9,7 +9,8 @@ namespace coda::cuda {
 
 bool is_computed(const Node& node) { return node.kind == NodeKind::Map || node.kind == NodeKind::Round; }
 
-Scope::Scope(const SegmentSpec& segment) : segment_(segment) {
+Scope::Scope(const SegmentSpec& segment)
+    : segment_(segment), partners_(wanted_of_partners(program(), all_nodes(program()))) {
   for (const int operand : matrix_operands(segment))
     arguments_[operand] = argument_names_.unique(program().operand(operand).name);
   for (NodeId id = 0; id < static_cast<NodeId>(program().nodes().size()); ++id) {
@@ -18,22 +19,6 @@ Scope::Scope(const SegmentSpec& segment) : segment_(segment) {
     values_.push_back(named ? names_.unique(node.name.empty() ? concat("v", id) : node.name) : "");
     if (is_kept(id, Shape::Col)) kept_cols_.push_back(id);
     if (is_kept(id, Shape::Row)) kept_rows_.push_back(id);
-  }
-  mark_partners();
-}
-
-void Scope::mark_partners() {
-  partners_.assign(program().nodes().size(), false);
-  for (NodeId id = static_cast<NodeId>(program().nodes().size()) - 1; id >= 0; --id) {
-    const Node& node = program().node(id);
-    const bool passes_on =
-        node.kind == NodeKind::Split || (partners_[static_cast<std::size_t>(id)] && is_computed(node));
-    if (!passes_on) continue;
-    for (const NodeId arg : node.args) {
-      const Type& type = program().node(arg).type;
-      if ((type.shape == Shape::Tile || type.shape == Shape::Row) && type.pairing.is_none())
-        partners_[static_cast<std::size_t>(arg)] = true;
-    }
   }
   for (NodeId id = 0; id < static_cast<NodeId>(partners_.size()); ++id)
     if (has_partner(id) && !value(id).empty()) partner_names_[id] = names_.unique(value(id) + "_partner");

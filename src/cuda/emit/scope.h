@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/emit/needs.h"
 #include "cuda/emit/spec.h"
 #include "cuda/emit/writer.h"
 
@@ -47,10 +48,6 @@ class Scope {
   const std::vector<NodeId>& kept_cols() const { return kept_cols_; }
   const std::vector<NodeId>& kept_rows() const { return kept_rows_; }
 
-  /// True for a Tile or kept Row of whole columns that a Split reads, or what a Split reads hangs on: it is wanted for
-  /// an element's partner too.
-  bool has_partner(NodeId id) const { return partners_[static_cast<std::size_t>(id)]; }
-
   /// The pairing of the program's pairs of columns; none where it has no Split, Join or value of pairs.
   Pairing pairing() const;
 
@@ -59,14 +56,14 @@ class Scope {
 
  private:
   bool is_kept(NodeId id, Shape shape) const;
-  void mark_partners();
+  bool has_partner(NodeId id) const { return partners_[static_cast<std::size_t>(id)]; }
 
   const SegmentSpec& segment_;
   Names names_, argument_names_;
   std::map<int, std::string> arguments_;
   std::vector<std::string> values_;
   std::vector<NodeId> kept_cols_, kept_rows_;
-  std::vector<bool> partners_;
+  NodeSet partners_;
   std::map<NodeId, std::string> partner_names_;
 };
 

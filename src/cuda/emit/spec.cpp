@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/check.h"
+#include "cuda/emit/needs.h"
 #include "cuda/emit/op_spelling.h"
 #include "cuda/emit/program.h"
 #include "ir/validate.h"
@@ -120,19 +121,29 @@ int output_maps(const KernelSpec& spec) {
   return most(spec, [](const SegmentSpec& segment) { return static_cast<int>(staged_outputs(segment).size()); });
 }
 
+bool makes_vectors(const KernelSpec& spec) {
+  return std::ranges::any_of(spec.segments, [](const SegmentSpec& segment) {
+    const KeptVectors kept = kept_vectors(segment);
+    return kept.cols + kept.rows > 0;
+  });
+}
+
 int kept_cols(const KernelSpec& spec) {
   return most(spec, [](const SegmentSpec& segment) { return kept_vectors(segment).cols; });
 }
 
-int kept_rows(const KernelSpec& spec) {
-  return most(spec, [](const SegmentSpec& segment) { return kept_vectors(segment).rows; });
+int row_vectors(const KernelSpec& spec) {
+  constexpr int kWarps = 4;  // of a consumer
+  return most(spec, [](const SegmentSpec& segment) {
+    return kept_vectors(segment).rows + kWarps * static_cast<int>(column_reductions(segment.program).size());
+  });
 }
 
 GemmShape shape_of(const KernelSpec& spec) {
   GemmShape shape{.a_k_major = spec.a_k_major, .b_k_major = spec.b_k_major, .pair = spec.pair, .k_parts = spec.k_parts};
   shape.staged_inputs = staged_input_units(spec);
   shape.staged_outputs = staged_output_units(spec);
-  shape.row_vectors = kept_rows(spec);
+  shape.row_vectors = row_vectors(spec);
   for (const SegmentSpec& segment : spec.segments)
     shape.column_granule = std::lcm(shape.column_granule, column_unit(segment.program));
   for (const SegmentSpec& segment : spec.segments) shape.pressure = std::max(shape.pressure, pressure_of(segment));
@@ -168,50 +179,66 @@ std::string identity_text(const KernelSpec& spec) {
 
 namespace {
 
-// Why the pairs and heads of a program cannot be found in a thread's registers.
-std::optional<std::string> columns_refusal(const Program& program) {
+constexpr std::int64_t kRowsOfPartials = 64;
+constexpr std::int64_t kNarrowestHead = 8;  // a thread keeps a sum for each head of a tile
+
+// Why the sums over heads of a program cannot be had.
+std::optional<std::string> heads_refusal(const Program& program) {
+  const std::vector<NodeId> sums = span_sums(program);
+  const NodeSet partners = wanted_of_partners(program, all_nodes(program));
+  for (const NodeId sum : sums) {
+    const Node& node = program.node(sum);
+    if (node.period < kNarrowestHead || node.period != program.node(sums[0]).period)
+      return concat("program '", program.name(), "' sums over heads of ", node.period,
+                    " columns, expected one width of at least ", kNarrowestHead);
+    if (node.type.shape != Shape::Tile)
+      return concat("program '", program.name(), "' sums a row over heads, and it sums only tiles yet");
+    for (const Node& user : program.nodes())
+      if (partners[static_cast<std::size_t>(sum)] && user.kind == NodeKind::Split &&
+          node.period % user.pairing.head != 0)
+        return concat("program '", program.name(), "' splits sums over heads of ", node.period, " columns into ",
+                      pairing_text(user.pairing), ", whose members lie in different heads");
+  }
+  return {};
+}
+
+std::optional<std::string> pairs_refusal(const Program& program) {
   Pairing pairing;
-  std::int64_t head = 0;
-  const auto differs = [&](const Pairing& other) { return !other.is_none() && !pairing.is_none() && other != pairing; };
+  const auto differs = [&](const Pairing& other) {
+    if (pairing.is_none()) pairing = other;
+    return !other.is_none() && other != pairing;
+  };
+  const auto is_pair = [](const Node& node) { return node.kind == NodeKind::Split || node.kind == NodeKind::Join; };
   for (const Node& node : program.nodes()) {
     if (differs(node.pairing))
       return concat("program '", program.name(), "' pairs columns in two ways, and it emits one");
-    if (!node.pairing.is_none()) pairing = node.pairing;
-    if (node.kind == NodeKind::Split && program.node(node.args[0]).kind == NodeKind::Load)
-      return concat("program '", program.name(), "' splits a loaded tile, which it does not emit yet");
-    if (node.kind != NodeKind::SpanReduce) continue;
-    if ((head != 0 && head != node.period) || node.period % 8 != 0)
-      return concat("program '", program.name(), "' sums over heads of ", node.period,
-                    " columns, expected one multiple of 8");
-    head = node.period;
+    if (is_pair(node) && node.type.shape != Shape::Tile)
+      return concat("program '", program.name(), "' pairs the columns of a row, and it pairs only those of tiles yet");
   }
   for (const Operand& operand : program.operands())
     if (differs(operand.pairing))
       return concat("program '", program.name(), "' pairs columns in two ways, and it emits one");
-  const std::int64_t unit = pairing.kind == Pairing::Kind::Halves ? 16 : 8;
-  if (pairing.head % 8 != 0 || pairing.width % unit != 0)
-    return concat("program '", program.name(), "' pairs columns as ", pairing_text(pairing),
-                  ", whose members lie in different threads, which it does not exchange yet");
+  return {};
+}
+
+std::optional<std::string> reductions_refusal(const Program& program) {
+  for (const NodeId id : column_reductions(program)) {
+    const Node& node = program.node(id);
+    if (node.reduction == Reduction::LogSumExp)
+      return concat("program '", program.name(), "' takes log-sum-exps down columns, and it takes sums and maxima yet");
+    if (node.period != kRowsOfPartials)
+      return concat("program '", program.name(), "' reduces ", node.period, " rows to a partial, and it reduces ",
+                    kRowsOfPartials, ", which a consumer has at once");
+  }
   return {};
 }
 
 }  // namespace
 
 std::optional<std::string> emit_refusal(const Program& program) {
-  for (const Operand& operand : program.operands()) {
-    if (operand.partials && operand.partials->axis == Axis::Col)
-      return concat("operand '", operand.name, "' holds partials of columns, which it does not make or finish yet");
-    if (operand.role != Role::Input && !operand.pairing.is_none())
-      return concat("operand '", operand.name,
-                    "' has an entry for each pair of columns, and it stores only whole columns yet");
-    if (operand.role != Role::Input && operand.shape != Shape::Tile && operand.shape != Shape::Col)
-      return concat("operand '", operand.name, "' is a ", name_of(operand.shape),
-                    ", and it stores only tiles and cols yet");
-  }
-  for (const Node& node : program.nodes())
-    if (node.kind == NodeKind::Reduce && node.axis == Axis::Col)
-      return concat("program '", program.name(), "' reduces columns, which it does not emit yet");
-  return columns_refusal(program);
+  if (auto refusal = reductions_refusal(program)) return refusal;
+  if (auto refusal = pairs_refusal(program)) return refusal;
+  return heads_refusal(program);
 }
 
 }  // namespace coda::cuda

@@ -17,10 +17,12 @@ enum class Access : std::uint8_t {
   Single,  ///< by the threads, one element at a time: any strides
 };
 
-/// A program with the dtypes of its operands fixed, and how each of its operands travels (read for tiles alone).
+/// A program with the dtypes of its operands fixed, how each of its operands travels (read for tiles alone), and the
+/// inputs that are read for an element's partner too.
 struct SegmentSpec {
   Program program{};
   std::vector<Access> access{};
+  std::vector<bool> split{};
 };
 
 struct KernelSpec {
@@ -60,9 +62,11 @@ int output_maps(const KernelSpec& spec);
 /// tile.
 std::int64_t column_unit(const Program& program);
 
-/// Vectors a tile keeps, of the segment with most.
+/// Cols a tile keeps in registers, of the segment with most; and vectors of its columns in a consumer's shared memory:
+/// Rows, and the four warps' lines of each reduction down columns.
+bool makes_vectors(const KernelSpec& spec);  ///< any Cols or Rows
 int kept_cols(const KernelSpec& spec);
-int kept_rows(const KernelSpec& spec);
+int row_vectors(const KernelSpec& spec);
 
 /// The shape its schedule is chosen for, but for M, N and K.
 GemmShape shape_of(const KernelSpec& spec);

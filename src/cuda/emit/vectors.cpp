@@ -1,6 +1,4 @@
-// Cols and Rows of a program, the sums over whole heads, and their names in a chunk.
-#include <algorithm>
-
+// Cols and Rows of a program, and their names in a chunk.
 #include "cuda/emit/program_emitter.h"
 
 namespace coda::cuda {
@@ -37,7 +35,7 @@ void ProgramEmitter::emit_col_load(const Node& node, const std::string& to) {
   const Operand& operand = program_.operand(node.index);
   const std::string& argument = scope_.argument(node.index);
   if (operand.partials)
-    out_.line("finish_row<", reduction_type(operand.partials->op), ">(a.", argument, ", a.", argument, "_count, at, ",
+    out_.line("finish_row<", row_reduction(operand.partials->op), ">(a.", argument, ", a.", argument, "_count, at, ",
               to, ");");
   else
     out_.line("load_col<", scope_.element(node.index), ">(a.", argument, ", at, ", to, ");");
@@ -71,64 +69,34 @@ void ProgramEmitter::emit_rows() {
 
 std::string ProgramEmitter::row_load(const Node& node) const {
   const Operand& operand = program_.operand(node.index);
+  const std::string& argument = scope_.argument(node.index);
+  if (operand.partials)
+    return concat("finish_column<", row_reduction(operand.partials->op), ">(a.", argument, ", a.", argument,
+                  "_count, col, col < a.cols)");
   const bool pairs = !operand.pairing.is_none();
-  return concat("load_entry<", scope_.element(node.index), ">(a.", scope_.argument(node.index), ", ",
+  return concat("load_entry<", scope_.element(node.index), ">(a.", argument, ", ",
                 pairs ? "Pairs::pair_of(col)" : "col", operand.period > 0 ? concat(" % ", operand.period) : "",
-                pairs ? ", col < a.cols && Pairs::is_first_col(col))" : ", col < a.cols)");
+                pairs ? ", col < a.cols && Pairs::member(col) == Member::First)" : ", col < a.cols)");
 }
 
-void ProgramEmitter::emit_spans() {
-  if (spans_.empty()) return;
-  out_.line();
-  out_.line("template <class Vectors, class Spans>");
-  out_.line(
-      "__device__ __forceinline__ static void spans(const Arguments& a, const Position& at, const Vectors& vectors,");
-  out_.open(
-      "                                             const float (&acc0)[8], const float (&acc1)[8], Spans& sums)");
-  emit_scalars();
-  emit_kept(false);
-  out_.margin("#pragma unroll");
-  out_.open("for (int e = 0; e < 8; ++e)");
-  for (const NodeId id : cone_of_spans()) {
-    const Node& node = program_.node(id);
-    if (is_computed(node)) out_.line("const float ", scope_.value(id), " = ", scope_.computed(node, Site::Tile), ";");
-  }
-  for (std::size_t i = 0; i < spans_.size(); ++i)
-    out_.line("sums[octet_of(at, col_of(e)) / kSpanHead][", i,
-              "][row_of(e)] += ", scope_.use(program_.node(spans_[i]).args[0], Site::Tile), ";");
-  out_.close();
-  out_.close();
-}
-
-std::vector<NodeId> ProgramEmitter::cone_of_spans() const {
-  std::vector<bool> wanted(program_.nodes().size(), false);
-  for (const NodeId id : spans_) wanted[static_cast<std::size_t>(program_.node(id).args[0])] = true;
-  for (auto id = static_cast<NodeId>(wanted.size()) - 1; id >= 0; --id)
-    if (wanted[static_cast<std::size_t>(id)])
-      for (const NodeId arg : program_.node(id).args) wanted[static_cast<std::size_t>(arg)] = true;
-  std::vector<NodeId> cone;
-  for (const NodeId id : scope_.nodes(Shape::Tile))
-    if (wanted[static_cast<std::size_t>(id)]) cone.push_back(id);
-  return cone;
-}
-
-void ProgramEmitter::emit_kept(bool with_pairs) {
+void ProgramEmitter::emit_kept() {
   for (std::size_t i = 0; i < scope_.kept_rows().size(); ++i) {
     const NodeId id = scope_.kept_rows()[i];
+    if (!is_seen(id)) continue;
     const std::string& name = scope_.value(id);
-    if (program_.node(id).type.pairing.is_none()) {
-      out_.line("float ", name, "[4];");
-      out_.line("vectors.template row<", i, ">(", name, ");");
-      if (!with_pairs || !scope_.has_partner(id)) continue;
-      out_.line("float ", scope_.partner(id), "[4];");
-      out_.line("vectors.template partner_row<", i, ", Pairs>(at, ", scope_.partner(id), ");");
-    } else if (with_pairs) {
-      out_.line("float ", name, "[4];");
+    out_.line("float ", name, "[4];");
+    if (!program_.node(id).type.pairing.is_none()) {
       out_.line("vectors.template pair_row<", i, ", Pairs>(at, ", name, ");");
+      continue;
     }
+    out_.line("vectors.template row<", i, ">(", name, ");");
+    if (!has_partner(id)) continue;
+    out_.line("float ", scope_.partner(id), "[4];");
+    out_.line("vectors.template partner_row<", i, ", Pairs>(at, ", scope_.partner(id), ");");
   }
   for (std::size_t i = 0; i < scope_.kept_cols().size(); ++i)
-    out_.line("const float (&", scope_.value(scope_.kept_cols()[i]), ")[2] = vectors.cols[", i, "];");
+    if (is_seen(scope_.kept_cols()[i]))
+      out_.line("const float (&", scope_.value(scope_.kept_cols()[i]), ")[2] = vectors.cols[", i, "];");
 }
 
 }  // namespace coda::cuda

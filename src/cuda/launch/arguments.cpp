@@ -20,7 +20,9 @@ void fill_arguments(char* at, const SegmentSpec& spec, const BoundSegment& segme
   put(at + 4, static_cast<std::int32_t>(segment.cols));
   char* count = at + 8;
   for (const int operand : counted_operands(spec)) {
-    put(count, static_cast<std::int32_t>(segment.operands[static_cast<std::size_t>(operand)].shape(1)));
+    const bool of_rows = spec.program.operand(operand).partials->axis == Axis::Row;
+    const TensorView& partials = segment.operands[static_cast<std::size_t>(operand)];
+    put(count, static_cast<std::int32_t>(partials.shape(of_rows ? 1 : 0)));
     count += 4;
   }
   char* matrix = at + first_matrix(spec);

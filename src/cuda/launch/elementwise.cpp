@@ -48,13 +48,14 @@ class ElementwisePlan final : public Plan {
                 segment.operands.size() == spec_.access.size();
     for (std::size_t i = 0; same && i < segment.operands.size(); ++i) {
       const Operand& operand = spec_.program.operands()[i];
-      const Access access = access_of(operand, segment.operands[i]);
       same = segment.operands[i].dtype() == *operand.dtype &&
-             (access == Access::Staged ? Access::Paired : access) == spec_.access[i];
+             serves(access_of(operand, segment.operands[i]), spec_.access[i]);
     }
     REQUIRE(ValueError, same, problem.call,
             ": the problem differs from the one the plan was made for, expected the same program, "
             "device, dtypes and alignment: make a plan for this problem");
+    if (const auto refusal = place_refusal(segment, spec_.split))
+      throw NotImplementedError(concat(problem.call, ": ", *refusal));
   }
 
   const Gpu& gpu_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "cuda/emit/needs.h"
 
 namespace coda::cuda {
 namespace {
@@ -45,13 +46,19 @@ Program simplified(const Program& program) {
 
 SegmentSpec specialise(const BoundSegment& segment) {
   std::vector<DType> dtypes;
-  SegmentSpec spec;
+  for (const TensorView& operand : segment.operands) dtypes.push_back(operand.dtype());
+  SegmentSpec spec{.program = with_operand_dtypes(simplified(segment.program), dtypes)};
+  spec.split = split_inputs(spec.program);
+  const std::vector<bool> reread = reread_inputs(spec.program);
   for (std::size_t i = 0; i < segment.operands.size(); ++i) {
-    dtypes.push_back(segment.operands[i].dtype());
-    spec.access.push_back(access_of(segment.program.operands()[i], segment.operands[i]));
+    const Access access = access_of(spec.program.operands()[i], segment.operands[i]);
+    spec.access.push_back(reread[i] && access == Access::Staged ? Access::Paired : access);
   }
-  spec.program = with_operand_dtypes(simplified(segment.program), dtypes);
   return spec;
+}
+
+bool serves(Access bound, Access planned) {
+  return bound == planned || (bound == Access::Staged && planned == Access::Paired);
 }
 
 bool FactorMatrix::fits(bool k_major) const {
@@ -92,6 +99,16 @@ Access access_of(const Operand& operand, const TensorView& tensor) {
   const bool whole = is_input || cols * bytes % kAlignment == 0;
   if (takes && whole && is_aligned(tensor.data(), kAlignment) && pitch * bytes % kAlignment == 0) return Access::Staged;
   return is_aligned(tensor.data(), 2 * bytes) && pitch % 2 == 0 ? Access::Paired : Access::Single;
+}
+
+std::optional<std::string> place_refusal(const BoundSegment& segment, const std::vector<bool>& split) {
+  const auto operands = segment.program.operands();
+  for (std::size_t in = 0; in < split.size(); ++in)
+    for (std::size_t out = 0; split[in] && out < operands.size(); ++out)
+      if (operands[out].role != Role::Input && segment.operands[out].data() == segment.operands[in].data())
+        return concat("operand '", operands[out].name, "' takes the place of '", operands[in].name,
+                      "', of which a column is read for its pair after it was written: bind a tensor of its own");
+  return {};
 }
 
 std::optional<std::string> extent_refusal(const Problem& problem) {

@@ -43,6 +43,12 @@ FactorMatrix b_matrix(const TensorView& part);
 /// Way of a bound tile operand into a kernel. Other operands are read by the threads: Single.
 Access access_of(const Operand& operand, const TensorView& tensor);
 
+/// A tensor that could travel as `bound` can be had by a kernel that takes it as `planned`.
+bool serves(Access bound, Access planned);
+
+/// Why outputs cannot lie where they do, or nothing. `split`: as in SegmentSpec.
+std::optional<std::string> place_refusal(const BoundSegment& segment, const std::vector<bool>& split);
+
 /// Why M, N or K is too large for a kernel, or nothing.
 std::optional<std::string> extent_refusal(const Problem& problem);
 

@@ -171,9 +171,11 @@ class GemmPlan final : public Plan {
       const SegmentSpec& segment = spec_.segments[s];
       const std::vector<TensorView>& operands = problem.segments[s].operands;
       if (!is_same(problem.segments[s].program, programs_[s])) refuse("a segment has another program");
+      if (const auto refusal = place_refusal(problem.segments[s], segment.split))
+        throw NotImplementedError(concat(problem.call, ": ", *refusal));
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const Operand& operand = segment.program.operand(static_cast<int>(i));
-        if (operands[i].dtype() != *operand.dtype || access_of(operand, operands[i]) != segment.access[i])
+        if (operands[i].dtype() != *operand.dtype || !serves(access_of(operand, operands[i]), segment.access[i]))
           refuse(concat("operand '", operand.name, "' has another dtype or alignment"));
       }
     }

@@ -40,8 +40,9 @@ inline cuda::Compiler emulating_compiler(const std::string& folder) {
             std::ofstream(base + ".cpp") << source.text
                                          << "\nextern \"C\" void coda_emulated(const void* p) {\n"
                                             "  coda_kernel(*static_cast<const coda::KernelParams*>(p));\n}\n";
-            const std::string command = "\"" CODA_CXX "\" -std=c++20 -O1 -w -fPIC -shared -I" + folder + " " + base +
-                                        ".cpp -o " + base + ".so 2>" + base + ".log";
+            // Without -fno-gnu-unique all libraries would share the static data of functions of one name.
+            const std::string command = "\"" CODA_CXX "\" -std=c++20 -O1 -w -fPIC -fno-gnu-unique -shared -I" + folder +
+                                        " " + base + ".cpp -o " + base + ".so 2>" + base + ".log";
             if (std::system(command.c_str()) != 0) {
               std::ifstream log(base + ".log");
               throw InternalError(std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 4000));

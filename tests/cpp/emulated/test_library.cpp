@@ -1,212 +1,24 @@
 // Every library program's kernel text, compiled by the C++ compiler and run on the CPU through the whole path of a
 // launch (specialise, schedule, emit, parameters, tensor maps), against the reference backend. What needs a GPU to show
 // is the main loop and its barriers, not what the emitter wrote.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <random>
-#include <thread>
-
 #include "coda/build.h"
 #include "coda/epilogues.h"
-#include "cpu/reference.h"
-#include "cuda/backend.h"
-#include "emulated/emulated_gpu.h"
-#include "support/matrices.h"
+#include "emulated/compare_all.h"
 
 namespace coda::testing_support {
 namespace {
 
-constexpr Device kGpu{DeviceKind::Cuda, 0};
-constexpr std::int64_t kDepth = 40, kPartials = 9;
+class EmulatedLibrary : public EmulatedTest {};
 
-TensorView on(const TensorView& view, Device device) {
-  return {view.data(), view.dtype(), view.shape(), view.strides(), device};
+std::vector<NamedProgram> library_programs() {
+  std::vector<NamedProgram> programs;
+  for (const auto& [name, program] : epilogues::library()) programs.emplace_back(name, program);
+  return programs;
 }
 
-// The SelectCol that takes its index from an operand, or null.
-const Node* selection(const Program& program, int operand) {
-  for (const Node& node : program.nodes())
-    if (node.kind == NodeKind::SelectCol && program.node(node.args[1]).kind == NodeKind::Load &&
-        program.node(node.args[1]).index == operand)
-      return &node;
-  return nullptr;
-}
+TEST_F(EmulatedLibrary, AlignedTensors) { compare_all(library_programs(), 70, 200, true); }
 
-// A program with random tensors; outputs are made anew for each run.
-class Case {
- public:
-  // aligned: rows of tiles begin at multiples of 16 bytes, so that tiles travel staged where they can.
-  Case(const Program& program, std::int64_t rows, std::int64_t cols, bool aligned, std::uint64_t seed)
-      : program_(program), rows_(rows), cols_(cols), aligned_(aligned), random_(seed) {
-    if (program.accumulators() > 0) a_ = normal({rows, kDepth}, DType::BF16);
-    for (int i = 0; i < program.accumulators(); ++i) weights_.push_back(normal({cols, kDepth}, DType::BF16));
-    for (int i = 0; i < static_cast<int>(program.operands().size()); ++i) inputs_.push_back(input(i));
-  }
-
-  // Instead of the random input.
-  void give(const std::string& name, const Tensor& values) {
-    for (int i = 0; i < static_cast<int>(inputs_.size()); ++i)
-      if (program_.operand(i).name == name) inputs_[static_cast<std::size_t>(i)] = values;
-  }
-
-  std::vector<Matrix> run(const Backend& backend, Device device, const Schedule* schedule) {
-    std::vector<Matrix> outputs;
-    Operands operands;
-    for (int i = 0; i < static_cast<int>(inputs_.size()); ++i) {
-      const Operand& operand = program_.operand(i);
-      TensorView tensor = inputs_[static_cast<std::size_t>(i)];
-      if (operand.role != Role::Input) {
-        outputs.push_back(output(operand));
-        tensor = outputs.back().view;
-        if (operand.shape == Shape::Col && !operand.partials) {
-          const std::int64_t shape[] = {rows_}, strides[] = {tensor.stride(0)};
-          tensor = TensorView(tensor.data(), tensor.dtype(), shape, strides);
-        }
-      }
-      operands.push_back({operand.name, on(tensor, device)});
-    }
-    const Segment segment{program_, operands};
-    std::vector<TensorView> b;
-    for (const Tensor& weight : weights_) b.push_back(on(weight.view(), device).transposed());
-    const Problem problem = b.empty() ? bind_elementwise("elementwise", rows_, cols_, segment)
-                                      : coda::bind("gemm", on(a_.view(), device),
-                                                   b.size() == 2 ? pair(b[0], b[1]) : Factor(b[0]), {&segment, 1});
-    if (const auto refusal = backend.refuses(problem)) throw NotImplementedError(*refusal);
-    backend.plan(problem, {.schedule = schedule})->run(problem);
-    for (const Matrix& matrix : outputs) expect_canaries(matrix);
-    return outputs;
-  }
-
- private:
-  Tensor numbers(std::initializer_list<std::int64_t> shape, DType dtype, const std::function<double()>& draw) {
-    std::int64_t size = 1;
-    for (const std::int64_t extent : shape) size *= extent;
-    std::vector<double> values(static_cast<std::size_t>(size));
-    for (double& value : values) value = draw();
-    return Tensor::from(shape, values, dtype);
-  }
-  Tensor normal(std::initializer_list<std::int64_t> shape, DType dtype) {
-    return numbers(shape, dtype, [&] { return std::normal_distribution<double>()(random_); });
-  }
-
-  Tensor input(int index) {
-    const Operand& operand = program_.operand(index);
-    if (operand.role != Role::Input) return {};
-    const auto whole = [&](std::int64_t low, std::int64_t high) {
-      return static_cast<double>(std::uniform_int_distribution<std::int64_t>(low, high)(random_));
-    };
-    if (const Node* select = selection(program_, index))
-      return numbers({rows_}, DType::I64, [&] {
-        const bool ignored = select->ignored && whole(0, 4) == 0;
-        return ignored ? static_cast<double>(*select->ignored) : whole(0, cols_ - 1);
-      });
-    if (operand.partials)
-      return numbers({rows_, kPartials}, DType::F32,
-                     [&] { return std::uniform_real_distribution<double>(30, 100)(random_); });
-    const std::vector<std::int64_t> shape = operand_shape(operand, rows_, cols_);
-    switch (operand.shape) {
-      case Shape::Tile: return normal({shape[0], shape[1]}, operand.dtype.value_or(DType::BF16));
-      case Shape::Row: return normal({shape[0]}, operand.dtype.value_or(DType::BF16));
-      case Shape::Col: return numbers({shape[0]}, operand.dtype.value_or(DType::I32), [&] { return whole(0, 100); });
-      case Shape::Scalar: return normal({}, operand.dtype.value_or(DType::F32));
-    }
-    return {};
-  }
-
-  Matrix output(const Operand& operand) const {
-    std::vector<std::int64_t> shape = operand_shape(operand, rows_, cols_);
-    if (shape.size() == 1) shape.push_back(1);
-    const DType dtype = operand.dtype.value_or(operand.partials ? DType::F32 : DType::BF16);
-    if (!aligned_ || operand.shape != Shape::Tile) return make_output(shape[0], shape[1], dtype, Layout::Padded);
-    Matrix whole{Tensor::empty(shape, dtype), {}};
-    whole.view = whole.memory.view();
-    return whole;
-  }
-
-  const Program& program_;
-  std::int64_t rows_, cols_;
-  bool aligned_;
-  std::mt19937_64 random_;
-  Tensor a_;
-  std::vector<Tensor> weights_;
-  std::vector<Tensor> inputs_;
-};
-
-void expect_close(const Matrix& got, const Matrix& expected, const std::string& what) {
-  double scale = 1;
-  for (std::int64_t i = 0; i < expected.view.shape(0); ++i)
-    for (std::int64_t j = 0; j < expected.view.shape(1); ++j)
-      if (std::isfinite(expected.view.at(i, j))) scale = std::max(scale, std::abs(expected.view.at(i, j)));
-  const double rounding = expected.view.dtype() == DType::BF16 ? 0.0079 : 1e-6;  // a place of bf16: the sums may differ
-  int shown = 0;
-  for (std::int64_t i = 0; i < expected.view.shape(0); ++i)
-    for (std::int64_t j = 0; j < expected.view.shape(1); ++j) {
-      const double x = got.view.at(i, j), y = expected.view.at(i, j);
-      const bool same = (std::isnan(x) && std::isnan(y)) || x == y;
-      if (same || std::abs(x - y) <= rounding * std::abs(y) + 2e-5 * scale) continue;
-      if (++shown <= 3) ADD_FAILURE() << what << " (" << i << ", " << j << "): got " << x << ", expected " << y;
-    }
-  EXPECT_LE(shown, 3) << what << ": " << shown << " entries differ";
-}
-
-class EmulatedLibrary : public EmulatedTest {
- protected:
-  void compare(const std::string& name, const Program& program, std::int64_t rows, std::int64_t cols, bool aligned) {
-    SCOPED_TRACE(name + (aligned ? ", aligned" : ", unaligned") + ", " + std::to_string(cols) + " columns");
-    Case random(program, rows, cols, aligned, std::hash<std::string>{}(name));
-    compare(random, program);
-  }
-
-  static void compare(Case& inputs, const Program& program) {
-    const auto expected = inputs.run(cpu::reference_backend(), {}, nullptr);
-    const auto got = inputs.run(cuda::cuda_backend(), kGpu, nullptr);
-    std::size_t i = 0;
-    for (const Operand& operand : program.operands()) {
-      if (operand.role == Role::Input) continue;
-      expect_close(got[i], expected[i], operand.name);
-      ++i;
-    }
-  }
-
-  // Runs `work` for each program, several at a time: most of it is the compiler.
-  static void for_each_program(const std::function<void(const std::string&, const Program&)>& work) {
-    std::vector<std::pair<std::string, Program>> programs;
-    for (const auto& [name, program] : epilogues::library())
-      if (!cuda::emit_refusal(program)) programs.emplace_back(name, program);
-    std::atomic<std::size_t> next = 0;
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 2; ++i)
-      threads.emplace_back([&] {
-        for (std::size_t p = next++; p < programs.size(); p = next++) {
-          try {
-            work(programs[p].first, programs[p].second);
-          } catch (const std::exception& error) {
-            ADD_FAILURE() << programs[p].first << ": " << error.what();
-          }
-        }
-      });
-    threads.clear();
-    std::cout << programs.size() << " programs\n";
-  }
-};
-
-std::int64_t columns(const Program& program, std::int64_t least) {
-  const std::int64_t granule = program.column_granule();
-  return (least + granule - 1) / granule * granule;
-}
-
-TEST_F(EmulatedLibrary, AlignedTensors) {
-  for_each_program([&](const std::string& name, const Program& program) {
-    compare(name, program, 70, columns(program, 200), true);
-  });
-}
-
-TEST_F(EmulatedLibrary, RaggedAndUnalignedTensors) {
-  for_each_program([&](const std::string& name, const Program& program) {
-    compare(name, program, 37, columns(program, 141), false);
-  });
-}
+TEST_F(EmulatedLibrary, RaggedAndUnalignedTensors) { compare_all(library_programs(), 37, 141, false); }
 
 constexpr std::int64_t kHardRows = 11;
 

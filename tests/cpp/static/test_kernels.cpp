@@ -8,6 +8,7 @@
 #include <iostream>
 #include <set>
 
+#include "autodiff/backward_cases.h"
 #include "coda/build.h"
 #include "coda/epilogues.h"
 #include "cuda/backend.h"
@@ -135,14 +136,50 @@ std::int64_t whole_heads(const Program& program, std::int64_t cols) {
   return (cols + program.column_granule() - 1) / program.column_granule() * program.column_granule();
 }
 
-// Every program of the library, at the schedules of large and of few tiles.
+// A program's kernels at the schedules of large and of few tiles; the only one of a program without a product.
+void add_program(Kernels& kernels, const std::string& name, const Program& program) {
+  if (program.accumulators() == 0) {
+    const std::int64_t cols = whole_heads(program, kLarge.n);
+    const Segment segment{program, invented_operands(program, kLarge.m, cols, DType::BF16)};
+    const Problem problem = bind_elementwise("static", kLarge.m, cols, segment);
+    kernels.add(name, cuda::emit_elementwise(cuda::specialise_elementwise(problem)));
+    return;
+  }
+  for (const Extents& extents : {kLarge, kSmall})
+    kernels.add(name, product({extents.m, whole_heads(program, extents.n), extents.k}, "TN", DType::BF16, program), 2);
+}
+
 TEST_F(Static, TheLibrary) {
   Kernels kernels;
-  for (const auto& [name, program] : epilogues::library()) {
-    if (program.accumulators() == 0) continue;
-    for (const Extents& extents : {kLarge, kSmall})
-      kernels.add(name, product({extents.m, whole_heads(program, extents.n), extents.k}, "TN", DType::BF16, program),
-                  2);
+  for (const auto& [name, program] : epilogues::library()) add_program(kernels, name, program);
+  expect_clean(kernels.all());
+}
+
+TEST_F(Static, BackwardsOfTheLibrary) {
+  Kernels kernels;
+  for (const testing_support::BackwardCase& each : testing_support::backward_cases()) {
+    const Backward backward = differentiate(each.forward, each.wrt, each.cotangents, each.options);
+    add_program(kernels, "backward " + each.name, backward.program);
+    for (const Gradient& gradient : backward.gradients)
+      if (gradient.finish) add_program(kernels, "finish " + each.name, *gradient.finish);
+  }
+  expect_clean(kernels.all());
+}
+
+// Rotary embeddings whose pairs lie in different threads, with what comes before them in a layer, and their backwards.
+TEST_F(Static, PairsAndHeadsAcrossThreads) {
+  using namespace epilogues;
+  Kernels kernels;
+  for (const Rope& each :
+       {Rope{.head = 96, .width = 24}, Rope{.head = 80, .width = 20}, Rope{.head = 72}, Rope{.head = 120},
+        Rope{.head = 36}, Rope{.head = 16, .width = 6}, Rope{.head = 80, .width = 20, .interleaved = true}}) {
+    const std::string name = std::to_string(each.head) + " " + std::to_string(each.width);
+    const Program forward = rope({each});
+    add_program(kernels, "rope " + name, rope({each, true}));
+    add_program(kernels, "rms_rope " + name, rms_rope({testing_support::kCaseNorm, each}));
+    add_program(kernels, "qk_norm_rope " + name, qk_norm_rope({.rope = each}));
+    for (const Cotangent& cotangent : {Cotangent::load("out"), Cotangent::acc("out")})
+      add_program(kernels, "rope backward " + name, differentiate(forward, {"acc0"}, {cotangent}).program);
   }
   expect_clean(kernels.all());
 }

@@ -9,12 +9,12 @@ namespace coda {
 __device__ __forceinline__ u32 turn_barrier(u32 consumer) { return 2 + consumer; }
 
 template <class C>
-__device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
+__device__ void consume(const typename C::Params& p, unsigned char* shared, u32 base, u32 consumer) {
   const u32 warp = uniform(threadIdx.x / 32 % 4);
   float acc[kRowBlocks<C>][C::kTileN / 2];
   Ring<C::kStages> ring(0);
   Staging<C> staging(base, consumer);
-  TileVectors<C> vectors(base, consumer);
+  TileVectors<C> vectors(base, shared, consumer);
   Raster<C> raster(p);
   Tile tile;
   for (u32 turn = 0; raster.take(tile); ++turn) {
@@ -33,7 +33,7 @@ __device__ void consume(const typename C::Params& p, u32 base, u32 consumer) {
     };
     // Vectors are made under a product: the other consumer's, or the first k-block of their own. Not where one of the
     // consumers makes none: ptxas lets no product run on under such a branch.
-    if constexpr (C::kPingPong || C::kSplitK > 1 || C::kCols + C::kRows == 0) {
+    if constexpr (C::kPingPong || C::kSplitK > 1 || !C::kMakesVectors) {
       begin();
       if (C::kPingPong && turn > 0) bar_sync(turn_barrier(consumer), 256);
       multiply<C>(acc, base, consumer, warp, k_blocks, ring, NoWork());
@@ -95,7 +95,7 @@ __device__ __forceinline__ void run_gemm(const typename C::Params& p) {
     }
   } else {
     take_registers<kConsumerRegisters>();
-    consume<C>(p, base, warpgroup - 1);
+    consume<C>(p, shared, base, warpgroup - 1);
   }
   // Each block has written into the other's shared memory: none leaves before both are done.
   if constexpr (C::kSplitK > 1) cluster_sync_diverged();

@@ -1,14 +1,9 @@
-// run_elementwise on the CPU: blocks and warps one after the other, every lane of a quad a thread.
+// run_elementwise on the CPU, for all blocks.
 #pragma once
 
-#include <thread>
-#include <vector>
+#include "fibers.cuh"
 
-#define run_elementwise run_elementwise_of_a_block
-struct Index3 {
-  unsigned x;
-};
-inline thread_local Index3 blockIdx{0}, threadIdx{0};
+#define run_elementwise run_elementwise_of_a_thread
 #include "elementwise_gpu.cuh"
 #undef run_elementwise
 
@@ -16,20 +11,9 @@ namespace coda {
 
 template <class Program, int Span>
 void run_elementwise(const typename Program::Arguments& a) {
-  const i32 blocks = (a.rows + kElementwiseRows - 1) / kElementwiseRows * ((a.cols + Span - 1) / Span);
-  Quad shared;
-  std::vector<std::jthread> lanes;
-  for (u32 number = 0; number < 4; ++number)
-    lanes.emplace_back([&, number] {
-      quad = &shared;
-      for (i32 block = 0; block < blocks; ++block)
-        for (u32 first = 0; first < kElementwiseThreads; first += 4) {
-          blockIdx.x = static_cast<unsigned>(block);
-          threadIdx.x = first + number;
-          lane = threadIdx.x % 32;
-          run_elementwise_of_a_block<Program, Span>(a);
-        }
-    });
+  const i64 blocks =
+      static_cast<i64>((a.rows + kElementwiseRows - 1) / kElementwiseRows) * ((a.cols + Span - 1) / Span);
+  fibers::run_blocks(blocks, kElementwiseThreads, [&] { run_elementwise_of_a_thread<Program, Span>(a); });
 }
 
 }  // namespace coda

@@ -9,18 +9,16 @@
 #include <memory>
 #include <vector>
 
-#include "ptx.cuh"
-
-#define __shared__ static
+#define __shared__ static thread_local  // tests run kernels side by side
 
 namespace coda::fibers {
 
 struct Index3 {
   unsigned x;
 };
-inline Index3 thread{0}, block{0};
+inline thread_local Index3 thread{0}, block{0};
 
-constexpr std::size_t kStack = 1 << 16;
+constexpr std::size_t kStack = 1 << 18;
 
 struct Fiber {
   ucontext_t context;
@@ -28,15 +26,15 @@ struct Fiber {
   bool done = false;
 };
 
-inline ucontext_t scheduler;
-inline std::vector<Fiber> all;
-inline std::function<void()> body;
-inline float exchanged[1024];
+inline thread_local ucontext_t scheduler;
+inline thread_local std::vector<Fiber> all;
+inline thread_local std::function<void()> body;
+inline thread_local float exchanged[1024];
 
 struct Barrier {
   unsigned arrived = 0, round = 0;
 };
-inline Barrier of_block, of_warp[32];
+inline thread_local Barrier of_block, of_warp[32];
 
 inline void run_body() {
   body();
@@ -55,7 +53,7 @@ inline void meet(Barrier& barrier, unsigned threads) {
 inline void run_block(unsigned number, unsigned threads) {
   all = std::vector<Fiber>(threads);
   for (Fiber& fiber : all) {
-    fiber.stack = std::make_unique<char[]>(kStack);
+    fiber.stack = std::make_unique_for_overwrite<char[]>(kStack);
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, kStack};
     fiber.context.uc_link = &scheduler;
@@ -78,19 +76,31 @@ inline void run_blocks(long long count, unsigned threads, const std::function<vo
   for (long long number = 0; number < count; ++number) run_block(static_cast<unsigned>(number), threads);
 }
 
-inline float from_lane(float value, unsigned with) {
+inline void meet_block() { meet(of_block, static_cast<unsigned>(all.size())); }
+
+// The value of another thread of the warp.
+inline float from_thread(float value, unsigned other) {
   Barrier& warp = of_warp[thread.x / 32];
   exchanged[thread.x] = value;
   meet(warp, 32);
-  const float other = exchanged[thread.x ^ with];
+  const float got = exchanged[other];
   meet(warp, 32);
-  return other;
+  return got;
 }
 
 }  // namespace coda::fibers
 
+inline float __shfl_xor_sync(unsigned, float value, int with) {
+  return coda::fibers::from_thread(value, coda::fibers::thread.x ^ static_cast<unsigned>(with));
+}
+
+inline float __shfl_sync(unsigned, float value, int lane, int width = 32) {
+  const unsigned segment = coda::fibers::thread.x / static_cast<unsigned>(width) * static_cast<unsigned>(width);
+  return coda::fibers::from_thread(value, segment + static_cast<unsigned>(lane % width));
+}
+
+inline void __syncwarp() { coda::fibers::meet(coda::fibers::of_warp[coda::fibers::thread.x / 32], 32); }
+inline void __syncthreads() { coda::fibers::meet_block(); }
+
 #define threadIdx coda::fibers::thread
 #define blockIdx coda::fibers::block
-#define __shfl_xor_sync(mask, value, with) coda::fibers::from_lane(value, static_cast<unsigned>(with))
-#define __syncwarp() coda::fibers::meet(coda::fibers::of_warp[coda::fibers::thread.x / 32], 32)
-#define __syncthreads() coda::fibers::meet(coda::fibers::of_block, static_cast<unsigned>(coda::fibers::all.size()))

@@ -1,12 +1,13 @@
-// What src/cuda/device/ptx.cuh gives the text of an epilogue, in plain C++: kernels then run on the CPU, a quad of
-// lanes at a time. Stands in its place when a kernel is compiled for the emulated GPU.
+// What src/cuda/device/ptx.cuh gives the text of an epilogue, in plain C++: kernels then run on the CPU. Stands in its
+// place when a kernel is compiled for the emulated GPU.
 #pragma once
 
-#include <barrier>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "fibers.cuh"
 
 #define __device__
 #define __global__
@@ -34,15 +35,8 @@ struct alignas(64) TensorMap {
   char opaque[128];
 };
 
-// The four lanes that share two rows run as threads; each knows its place and meets the others at a shuffle.
-struct Quad {
-  std::barrier<> meet{4};
-  float exchanged[4] = {};
-};
-inline thread_local u32 lane = 0;
-inline thread_local Quad* quad = nullptr;
-
-inline u32 lane_id() { return lane; }
+inline u32 lane_id() { return fibers::thread.x % 32; }
+inline float settled(float value) { return value; }
 
 inline float min_keeping_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : std::fmin(a, b); }
 inline float max_keeping_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? NAN : std::fmax(a, b); }
@@ -68,11 +62,3 @@ inline float low_f16(u32 packed) { return static_cast<float>(std::bit_cast<_Floa
 inline float high_f16(u32 packed) { return low_f16(packed >> 16); }
 
 }  // namespace coda
-
-inline float __shfl_xor_sync(unsigned, float value, int with) {
-  coda::quad->exchanged[coda::lane % 4] = value;
-  coda::quad->meet.arrive_and_wait();
-  const float other = coda::quad->exchanged[coda::lane % 4 ^ static_cast<unsigned>(with)];
-  coda::quad->meet.arrive_and_wait();
-  return other;
-}

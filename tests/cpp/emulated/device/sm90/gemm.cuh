@@ -1,11 +1,12 @@
 // run_gemm on the CPU: the product is taken plainly, and the program runs on it chunk by chunk as the epilogue's frame
-// runs it on a GPU, every lane of a quad a thread. Tiles come one after the other; what is exact here is the kernel's
-// own text, its argument layout and the device functions it calls.
+// runs it on a GPU, a consumer's four warps on 64 rows. Tiles come one after the other; what is exact here is the
+// kernel's own text, its argument layout and the device functions it calls.
 #pragma once
 
-#include <thread>
 #include <vector>
 
+#include "columns.cuh"
+#include "heads.cuh"
 #include "math.cuh"
 #include "pairs.cuh"
 #include "reduce.cuh"
@@ -53,13 +54,19 @@ inline void store_element(const MapContent& map, i64 inner, i64 outer, float val
 }
 
 template <class C, class Program>
+using EmulatedSums =
+    float[Program::kSpans > 0 ? C::kOutputTileN / Program::kSpanHead : 1][kAtLeastOne<Program::kSpans>][2];
+
+template <class C, class Program>
 struct EmulatedVectors {
   const float (&cols)[kAtLeastOne<C::kCols>][2];
-  const float (&spans)[C::kOutputTileN / Program::kSpanHead][kAtLeastOne<Program::kSpans>][2];
+  const EmulatedSums<C, Program>& spans;
   const std::vector<std::vector<float>>& rows;  // of the tile's columns
-  int first;                                    // the thread's first column in the tile
+  std::vector<float>& lines;
+  int in_tile;
 
   float entry(int index, int c, int shift) const {
+    const int first = in_tile + static_cast<int>(lane_id() % 4) * 2;
     return rows[static_cast<std::size_t>(index)][static_cast<std::size_t>(first + c % 2 + c / 2 * 8 + shift)];
   }
   template <int Index>
@@ -68,15 +75,20 @@ struct EmulatedVectors {
   }
   template <int Index, class Pairs>
   void partner_row(const Position& at, float (&values)[4]) const {
-    for (int c = 0; c < 4; ++c) values[c] = entry(Index, c, Pairs::to_partner(at, c));
+    for (int c = 0; c < 4; ++c) values[c] = entry(Index, c, to_partner<Pairs>(at, c));
   }
   template <int Index, class Pairs>
   void pair_row(const Position& at, float (&values)[4]) const {
-    for (int c = 0; c < 4; ++c) values[c] = entry(Index, c, Pairs::to_first(at, c));
+    for (int c = 0; c < 4; ++c) values[c] = entry(Index, c, to_first<Pairs>(at, c));
   }
   template <int Index>
   float span(const Position& at, int e) const {
-    return spans[octet_of(at, col_of(e)) / Program::kSpanHead][Index][row_of(e)];
+    return of_head<Program::kSpanHead>(spans, Index, at, e);
+  }
+  template <int Index>
+  float* line() const {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    return &lines[static_cast<std::size_t>((Index * kLines + warp) * C::kOutputTileN + in_tile)];
   }
 };
 
@@ -99,15 +111,9 @@ class EmulatedTile {
           rows_[static_cast<std::size_t>(i)][static_cast<std::size_t>(col)] = kept[i];
       }
     }
-    Quad shared;
-    std::vector<std::jthread> lanes;
-    for (u32 number = 0; number < 4; ++number)
-      lanes.emplace_back([&, number] {
-        lane = number;
-        quad = &shared;
-        for (i32 first = 0; first < C::kTileM; first += 16)
-          for (i32 in_warp = 0; in_warp < 8; ++in_warp) run_quad<Program>(a, first + in_warp);
-      });
+    lines_.resize(static_cast<std::size_t>(kAtLeastOne<Program::kColumns> * kLines) * C::kOutputTileN);
+    for (i32 first = 0; first < C::kTileM; first += kPartialRows)
+      fibers::run_blocks(1, 128, [&] { run_thread<Program>(a, row_ + first); });
   }
 
  private:
@@ -133,51 +139,72 @@ class EmulatedTile {
   // A thread's accumulators of two rows, in the order the tensor cores give them.
   void gather(int which, i32 row, float (&acc)[kAccumulators]) const {
     for (int i = 0; i < kAccumulators; ++i) {
-      const i32 m = row + i / 2 % 2 * 8, n = i / 4 * 8 + static_cast<i32>(lane % 4) * 2 + i % 2;
+      const i32 m = row + i / 2 % 2 * 8, n = i / 4 * 8 + static_cast<i32>(lane_id() % 4) * 2 + i % 2;
       acc[i] = C::kPair || which == 0 ? product_[which][static_cast<std::size_t>(m * C::kOutputTileN + n)] : 0;
     }
   }
 
+  // The accumulators of a chunk and their partners.
+  struct Chunk {
+    float acc[2][8] = {}, partner[2][8] = {};
+  };
+  template <class Pairs>
+  Chunk chunk_of(const float (&acc)[2][kAccumulators], const Position& at) const {
+    Chunk chunk;
+    for (int which = 0; which < (C::kPair ? 2 : 1); ++which)
+      for (int e = 0; e < 8; ++e) {
+        chunk.acc[which][e] = acc[which][at.in_tile / 2 + e];
+        chunk.partner[which][e] = partner_of<Pairs, kAccumulators>(acc[which], 0, at, e);
+      }
+    return chunk;
+  }
+
   template <class Program>
-  void run_quad(const typename Program::Arguments& a, i32 row) {
-    const i32 in_quad = static_cast<i32>(lane % 4) * 2;
+  void run_thread(const typename Program::Arguments& a, i32 block_row) {
+    const i32 row = block_row + static_cast<i32>(threadIdx.x / 32 * 16 + lane_id() / 4);
     float acc[2][kAccumulators];
-    gather(0, row, acc[0]);
-    if constexpr (C::kPair) gather(1, row, acc[1]);
+    gather(0, row - row_, acc[0]);
+    if constexpr (C::kPair) gather(1, row - row_, acc[1]);
     const auto at = [&](i32 in_tile) {
-      return Position{row_ + row,
-                      col_ + in_tile + in_quad,
+      const i32 col = col_ + in_tile;
+      return Position{row,
+                      col + static_cast<i32>(lane_id() % 4) * 2,
                       a.rows,
                       a.cols,
-                      col_ + in_tile,
+                      col,
                       in_tile,
                       in_tile + 16 == C::kOutputTileN,
                       col_ + C::kOutputTileN <= a.cols};
     };
     float cols[kAtLeastOne<C::kCols>][2] = {};
     if constexpr (Program::kCols > 0) Program::cols(a, at(0), cols);
-    float spans[C::kOutputTileN / Program::kSpanHead][kAtLeastOne<Program::kSpans>][2] = {};
-    const auto vectors = [&](i32 in_tile) {
-      return EmulatedVectors<C, Program>{cols, spans, rows_, in_tile + in_quad};
-    };
-    if constexpr (Program::kSpans > 0) {
-      for (i32 in_tile = 0; in_tile < C::kOutputTileN; in_tile += 16) {
-        float acc0[8], acc1[8] = {};
-        for (int e = 0; e < 8; ++e) acc0[e] = acc[0][in_tile / 2 + e];
-        if constexpr (C::kPair)
-          for (int e = 0; e < 8; ++e) acc1[e] = acc[1][in_tile / 2 + e];
-        Program::spans(a, at(in_tile), vectors(in_tile), acc0, acc1, spans);
-      }
-      for (auto& head : spans)
-        for (auto& sum : head)
-          for (float& of_row : sum) {
-            of_row += __shfl_xor_sync(0xffffffffu, of_row, 1);
-            of_row += __shfl_xor_sync(0xffffffffu, of_row, 2);
-          }
-    }
+    EmulatedSums<C, Program> spans = {};
+    const auto vectors = [&](i32 in_tile) { return EmulatedVectors<C, Program>{cols, spans, rows_, lines_, in_tile}; };
+    if constexpr (Program::kSpans > 0)
+      for_each_constant<Program::kSpans>([&](auto span) {
+        for (i32 in_tile = 0; in_tile < C::kOutputTileN; in_tile += 16) {
+          const Chunk own = chunk_of<typename Program::TermPairs>(acc, at(in_tile));
+          float terms[8];
+          Program::terms(span, a, at(in_tile), vectors(in_tile), own.acc[0], own.acc[1], own.partner[0], own.partner[1],
+                         terms);
+          add_to_heads<Program::kSpanHead>(spans, span.value, at(in_tile), terms);
+        }
+        merge_heads(spans, span.value);
+      });
     typename Program::Reductions reductions;
     for (i32 in_tile = 0; in_tile < C::kOutputTileN; in_tile += 16)
       run_chunk<Program>(a, at(in_tile), vectors(in_tile), acc, reductions);
+    if constexpr (Program::kColumns > 0) store_columns<Program>(a, block_row);
+  }
+
+  template <class Program>
+  void store_columns(const typename Program::Arguments& a, i32 row) const {
+    __syncthreads();
+    for (i32 col = static_cast<i32>(threadIdx.x); col < C::kOutputTileN; col += 128)
+      if (row < a.rows && col_ + col < a.cols)
+        Program::columns(a, row, col_ + col, &lines_[static_cast<std::size_t>(col)], C::kOutputTileN,
+                         kLines * C::kOutputTileN);
+    __syncthreads();
   }
 
   template <class Program, class Vectors>
@@ -185,23 +212,13 @@ class EmulatedTile {
                  const float (&acc)[2][kAccumulators], typename Program::Reductions& reductions) {
     using Inputs = typename Program::StagedInputs;
     using Outputs = typename Program::StagedOutputs;
-    float acc0[8], acc1[8] = {}, partner0[8] = {}, partner1[8] = {}, in[kAtLeastOne<Inputs::kCount>][8],
-                   out[kAtLeastOne<Outputs::kCount>][8];
-    for (int e = 0; e < 8; ++e) {
-      const int own = at.in_tile / 2 + e;
-      int partner = own;
-      if constexpr (Program::Pairs::kAny) partner += Program::Pairs::accumulators(at.in_tile + e / 4 * 8, e);
-      acc0[e] = acc[0][own];
-      partner0[e] = acc[0][partner];
-      if constexpr (C::kPair) {
-        acc1[e] = acc[1][own];
-        partner1[e] = acc[1][partner];
-      }
+    const Chunk own = chunk_of<typename Program::Pairs>(acc, at);
+    float in[kAtLeastOne<Inputs::kCount>][8], out[kAtLeastOne<Outputs::kCount>][8];
+    for (int e = 0; e < 8; ++e)
       for (int i = 0; i < Inputs::kCount; ++i)
         in[i][e] = load_element(content(p_.inputs[segment_ * C::kInputMaps + i]), global_col(at, col_of(e)),
                                 global_row(at, row_of(e)));
-    }
-    Program::chunk(a, at, vectors, acc0, acc1, partner0, partner1, in, out, reductions);
+    Program::chunk(a, at, vectors, own.acc[0], own.acc[1], own.partner[0], own.partner[1], in, out, reductions);
     for_each_constant<Outputs::kCount>([&](auto output) {
       using Element = typename ElementAt<decltype(output)::value, Outputs>::Type;
       for (int e = 0; e < 8; ++e)
@@ -214,6 +231,7 @@ class EmulatedTile {
   i32 segment_, row_, col_;
   std::vector<float> product_[2];
   std::vector<std::vector<float>> rows_;
+  std::vector<float> lines_;
 };
 
 template <class C>
