@@ -1,7 +1,8 @@
-// The kernel of every library program is checked in, at one schedule: tests/golden/*.cu.
+// The kernel of every library program and of some backwards is checked in, at one schedule: tests/golden/*.cu.
 // CODA_UPDATE_GOLDEN=1 (tools/update_golden) rewrites the files instead of comparing.
 #include <gtest/gtest.h>
 
+#include "autodiff/backward_cases.h"
 #include "coda/build.h"
 #include "coda/epilogues.h"
 #include "cuda/backend.h"
@@ -23,7 +24,7 @@ std::string kernel_of(const Factor& a, const Factor& b, std::span<const Segment>
 }
 
 // 1024 × about 2048 × 512, bf16, a checkpoint's weight as B; tiles of about 128 columns, whole heads in them.
-std::string kernel_of(const Program& program) {
+std::string kernel_of(const Program& program, int stages = 4) {
   const auto unit = static_cast<int>(cuda::column_unit(program)), tile_n = std::max(128 / unit, 1) * unit;
   const std::int64_t cols = 2048 / unit * unit;
   const TensorView a = invented_matrix(1024, 512, DType::BF16, false);
@@ -34,7 +35,17 @@ std::string kernel_of(const Program& program) {
   const Factor b = program.accumulators() == 2 ? pair(weight(), weight()) : Factor(weight());
   return kernel_of(
       a, b, {&segment, 1},
-      {.tile_n = tile_n, .stages = tile_n > 128 ? 2 : 4, .cluster_m = 2, .sub = tile_n % 64 == 0 ? 64 : 16});
+      {.tile_n = tile_n, .stages = tile_n > 128 ? 2 : stages, .cluster_m = 2, .sub = tile_n % 64 == 0 ? 64 : 16});
+}
+
+// What the library does not show by itself: pairs exchanged between threads, partials of columns, and sums over heads
+// of loaded tiles.
+void expect_backwards(GoldenFiles& files) {
+  files.expect("rope_across_threads", kernel_of(epilogues::rope({{.head = 96, .width = 24}})));
+  for (const testing_support::BackwardCase& each : testing_support::backward_cases())
+    if (each.name == "residual_rms" || each.name == "rms_swiglu" || each.name == "qk_norm_rope")
+      files.expect("backward_" + each.name,
+                   kernel_of(differentiate(each.forward, each.wrt, each.cotangents, each.options).program, 2));
 }
 
 // Three segments, two programs, and the ways a tile travels: added to memory, staged, and past a ragged edge.
@@ -54,6 +65,7 @@ void expect_segments(GoldenFiles& files) {
 TEST(GoldenKernels, AreTheLibrarys) {
   GoldenFiles files(".cu");
   for (const auto& [name, program] : epilogues::library()) files.expect(name, kernel_of(program));
+  expect_backwards(files);
   expect_segments(files);
   files.expect_no_others();
 }

@@ -1,0 +1,131 @@
+// rms_swiglu_backward_128x128: bf16, A K-major, B K-major
+// 128x128 cooperative, 2 stages, cluster 2x1, raster 8, sub 64, buffers 2+2
+#define CODA_ELEMENT "bf16"
+#include "sm90/gemm.cuh"
+
+namespace coda {
+
+struct Epilogue {
+  using StagedInputs = Elements<Bf16, Bf16>;  // up gate
+  using StagedOutputs = Elements<Bf16, Bf16>;  // d_acc0 d_acc1
+  using Pairs = NoPairs;
+  static constexpr int kCols = 1, kRows = 0, kColumns = 0;
+  static constexpr int kSpans = 0, kSpanHead = 64;
+  static constexpr bool kReduces = true;
+
+  struct Arguments {
+    i32 rows, cols;
+    i32 sum_sq_count;
+    Matrix sum_sq;
+    Matrix s_sum_sq;
+  };
+
+  // What a thread has reduced of its two rows, since the last whole width of columns, and what they selected.
+  struct Reductions {
+    Partial<RowSum> s_sum_sq;
+  };
+
+  template <class Cols>
+  __device__ __forceinline__ static void cols(const Arguments& a, const Position& at, Cols& kept) {
+    float sum_sq_at[2];
+    finish_row<RowSum>(a.sum_sq, a.sum_sq_count, at, sum_sq_at);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float sum_sq = sum_sq_at[r];
+      const float mean_sq = sum_sq / 576.f;
+      const float v16 = mean_sq + 1e-05f;
+      const float rstd = rsqrtf(v16);
+      kept[0][r] = rstd;
+    }
+  }
+
+  template <class Vectors, class In, class Out>
+  __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
+                                               const float (&acc0)[8], const float (&acc1)[8],
+                                               const float (&partner0)[8], const float (&partner1)[8],
+                                               const In& loaded, Out& stored, Reductions& reductions) {
+    const float (&rstd)[2] = vectors.cols[0];
+    float s_sum_sq_values[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float up = loaded[0][e];
+      const float d_act = acc0[e] * up;
+      const float gate = loaded[1][e];
+      const float sig = sigmoid(gate);
+      const float v5 = d_act * sig;
+      const float d_sig = d_act * gate;
+      const float v8 = 1.f - sig;
+      const float v9 = sig * v8;
+      const float v10 = d_sig * v9;
+      const float d_gate = v5 + v10;
+      const float v18 = d_gate * rstd[row_of(e)];
+      const float act = gate * sig;
+      const float d_up = acc0[e] * act;
+      const float v22 = d_up * rstd[row_of(e)];
+      const float v24 = d_up * up;
+      const float v25 = d_gate * gate;
+      const float v26 = v24 + v25;
+      stored[0][e] = v18;
+      stored[1][e] = v22;
+      s_sum_sq_values[e] = v26;
+    }
+    reductions.s_sum_sq.add(at, s_sum_sq_values);
+    if (at.ends(64)) reductions.s_sum_sq.store(a.s_sum_sq, at, 64);
+  }
+};
+
+struct KernelParams {
+  TensorMap a[1];
+  TensorMap b[1];
+  TensorMap outputs[2];
+  TensorMap inputs[2];
+  Epilogue::Arguments arguments[1];
+  i32 k_blocks[1];
+  i32 segment_tiles[1];
+  i32 cluster_rows, cluster_cols, raster_group;
+};
+static_assert(sizeof(KernelParams) == 896, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kTileM = 128;
+  static constexpr int kTileN = 128;
+  static constexpr int kOutputTileN = 128;
+  static constexpr int kStages = 2;
+  static constexpr int kClusterM = 2;
+  static constexpr int kClusterN = 1;
+  static constexpr int kSplitK = 1;
+  static constexpr bool kPingPong = false;
+  static constexpr bool kAMajorK = true;
+  static constexpr bool kBMajorK = true;
+  static constexpr bool kPair = false;
+  static constexpr int kKParts = 1;
+  static constexpr int kSegments = 1;
+  static constexpr bool kSegmentsAlongN = true;
+  static constexpr bool kMakesVectors = true;
+  static constexpr int kCols = 1;
+  static constexpr int kRows = 0;
+  static constexpr int kSub = 64;
+  static constexpr int kInputMaps = 2;
+  static constexpr int kInputBuffers = 2;
+  static constexpr int kOutputMaps = 2;
+  static constexpr int kOutputUnits = 2;
+  static constexpr int kOutputBuffers = 2;
+
+  // Calls body with the epilogue of a segment and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, p.arguments[0]);
+  }
+
+  __device__ __forceinline__ static constexpr int staged_inputs(i32 segment) {
+    return 2;
+  }
+};
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
+    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+  coda::run_gemm<coda::Config>(p);
+}
