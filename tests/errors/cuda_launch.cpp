@@ -122,6 +122,22 @@ TEST_F(CudaRefusals, OfPlacesHaveTheirText) {
   EXPECT_EQ(of(placed(64, 64)), "none");
 }
 
+TEST_F(CudaRefusals, OfHeadsWithoutAProductHaveTheirText) {
+  Builder b("sums");
+  b.store("out", span_sum(b.load_tile("x"), 100));
+  b.store("wide", span_sum(b.load_tile("y"), 100) * 2);
+  Builder odd("odd");
+  odd.store("out", span_sum(odd.load_tile("x"), 255));
+  const auto of = [](const Program& program, std::int64_t cols) {
+    return refusal(bind_elementwise("elementwise", 64, cols,
+                                    {program, testing_support::invented_operands(program, 64, cols, DType::BF16)}));
+  };
+  EXPECT_EQ(of(b.build(), 400), "none");
+  EXPECT_EQ(of(odd.build(), 510),
+            "program 'odd' sums over heads of 255 columns without a product, expected a width with a multiple of 16 "
+            "columns up to 512");
+}
+
 TEST_F(CudaLaunchErrors, OfPlansHaveTheirText) {
   const Schedule wide{.tile_n = 512};
   Builder many("many");

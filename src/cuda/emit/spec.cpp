@@ -181,6 +181,8 @@ namespace {
 
 constexpr std::int64_t kRowsOfPartials = 64;
 constexpr std::int64_t kNarrowestHead = 8;  // a thread keeps a sum for each head of a tile
+// Columns after which heads and chunks begin anew where there is no product: its loop over chunks is unrolled as often.
+constexpr std::int64_t kWidestGroup = 512;
 
 // Why the sums over heads of a program cannot be had.
 std::optional<std::string> heads_refusal(const Program& program) {
@@ -191,6 +193,9 @@ std::optional<std::string> heads_refusal(const Program& program) {
     if (node.period < kNarrowestHead || node.period != program.node(sums[0]).period)
       return concat("program '", program.name(), "' sums over heads of ", node.period,
                     " columns, expected one width of at least ", kNarrowestHead);
+    if (program.accumulators() == 0 && std::lcm(node.period, std::int64_t{16}) > kWidestGroup)
+      return concat("program '", program.name(), "' sums over heads of ", node.period,
+                    " columns without a product, expected a width with a multiple of 16 columns up to ", kWidestGroup);
     if (node.type.shape != Shape::Tile)
       return concat("program '", program.name(), "' sums a row over heads, and it sums only tiles yet");
     for (const Node& user : program.nodes())
