@@ -103,23 +103,29 @@ TEST_F(CudaRefusals, OfProgramsHaveTheirText) {
             "program 'mine' reduces 128 rows to a partial, and it reduces 64, which a consumer has at once");
 }
 
-// An output may take the place of a tile, but not of one whose columns are read for others.
+// An output may take the place of a tile, but not of one whose columns are read for others; nor when a plan runs.
 TEST_F(CudaRefusals, OfPlacesHaveTheirText) {
   const Pairing halves{Pairing::Kind::Halves, 32, 32};
-  Builder b("turn");
-  const Value x = b.load_tile("x");
-  b.store("same", x * 2);
-  b.store("out", join(split(x, halves).second, split(x, halves).first));
-  const Program turn = b.build();
-  const TensorView tile = placed(64, 64), other = placed(64, 64);
-  const auto of = [&](const TensorView& out) {
-    const Segment segment{turn, {{"x", tile}, {"same", other}, {"out", out}}};
-    return refusal(bind_elementwise("elementwise", 64, 64, segment));
+  const TensorView tile = placed(64, 64);
+  const auto bound = [&](bool with_product, const TensorView& out) {
+    Builder b("turn");
+    const Value x = b.load_tile("x");
+    b.store("out", join(split(x, halves).second, split(x, halves).first) + (with_product ? b.acc() : b.constant(1)));
+    const Segment segment{b.build(), {{"x", tile}, {"out", out}}};
+    return with_product ? coda::bind("gemm", placed(64, 64), placed(64, 64), {&segment, 1})
+                        : bind_elementwise("elementwise", 64, 64, segment);
   };
-  EXPECT_EQ(of(tile),
-            "operand 'out' takes the place of 'x', of which a column is read for its pair after it was written: bind a "
-            "tensor of its own");
-  EXPECT_EQ(of(placed(64, 64)), "none");
+  const std::string reason =
+      "operand 'out' takes the place of 'x', of which a column is read for its pair after it was written: bind a "
+      "tensor of its own";
+  for (const bool with_product : {false, true}) {
+    const Problem apart = bound(with_product, placed(64, 64)), in_place = bound(with_product, tile);
+    EXPECT_EQ(refusal(apart), "none");
+    EXPECT_EQ(refusal(in_place), reason);
+    const auto plan = cuda::cuda_backend().plan(apart, {});
+    expect_errors({{typeid(NotImplementedError), apart.call + ": " + reason,
+                    [&] { plan->run(in_place, {.stream = fake_stream()}); }}});
+  }
 }
 
 TEST_F(CudaRefusals, OfHeadsWithoutAProductHaveTheirText) {
