@@ -5,7 +5,6 @@ import os
 import secrets
 
 import pytest
-import torch
 
 import coda_cpp as coda
 from cases import AXES, Case, mend, schedule_text
@@ -68,8 +67,8 @@ def test_covering_sample():
 def test_staged_inputs_are_read_before_their_slots_are_filled_again(sub, mode, program):
     """Short products with narrow sub-tiles keep the ring of tile inputs busiest: what is read late is the next one's."""
     axes = dict.fromkeys(AXES) | {
-        "m": 4096, "n": 384, "k": 128, "layout": "TN", "element": "bf16", "view": "single", "program": program, "out": "same",
-        "pad": 8, "offset": 0, "tile": "128x64", "mode": mode, "cluster": "1x1", "stages": 4, "raster": 16, "sub": sub,
+        "m": 4096, "n": 384, "k": 128, "layout": "TN", "element": "bf16", "view": "single", "program": program,
+        "out": "same", "pad": 8, "offset": 0, "tile": "128x64", "mode": mode, "cluster": "1x1", "stages": 4, "raster": 16, "sub": sub,
         "buffers": "2+1"}
     case = Case(axes, 11)
     plan = case.prepare(schedule_text(axes))
@@ -77,4 +76,4 @@ def test_staged_inputs_are_read_before_their_slots_are_filled_again(sub, mode, p
     for _ in range(100):
         part.reset()
         plan()
-        assert torch.equal(part.out.view, part.expected)
+        part.check()
