@@ -65,7 +65,7 @@ struct GemmShape {
   int k_parts = 1;        ///< matrices concatenated along K
   int staged_inputs = 0;  ///< tile operands that come and go through shared memory, of the segment with most
   int staged_outputs = 1;
-  int row_vectors = 0;  ///< Rows of the program that a tile keeps in shared memory, of the segment with most
+  int row_vectors = 0;  ///< vectors of its columns that a tile keeps in shared memory, of the segment with most
   std::int64_t column_granule = 1;  ///< columns a tile must hold whole multiples of
   Pressure pressure = Pressure::Light;
 };
