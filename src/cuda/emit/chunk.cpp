@@ -80,9 +80,8 @@ void ProgramEmitter::emit_tiles() {
   });
   out_.margin("#pragma unroll");
   out_.open("for (int e = 0; e < 8; ++e)");
-  for (const NodeId id : scope_.nodes(Shape::Tile)) {
+  for (const NodeId id : scope_.nodes(Shape::Tile))
     if (is_seen(id)) emit_tile_node(id, program_.node(id));
-  }
   each_store([&](int operand, NodeId value) { emit_element_store(operand, value); });
   out_.close();
 }

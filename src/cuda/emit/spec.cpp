@@ -43,12 +43,13 @@ Pressure pressure_of(const SegmentSpec& segment) {
     return node.kind == NodeKind::Map && node.type.shape == Shape::Tile && !is_light(node.op);
   });
   if (is_long && kept.cols > 0) return Pressure::Heavy;
-  const bool reduces = has([](const Node& node) { return node.kind == NodeKind::Reduce; });
-  if (reduces && kept.cols > 1) return Pressure::PerRow;
-  const bool exponentials =
-      has([](const Node& node) { return node.kind == NodeKind::Reduce && node.reduction == Reduction::LogSumExp; });
-  if (apart || exponentials || (reduces && kept.cols > 0) || loads_unstaged(segment)) return Pressure::Medium;
-  if (reduces) return Pressure::Sums;
+  const auto reductions = std::ranges::count(segment.program.nodes(), NodeKind::Reduce, &Node::kind);
+  if (reductions > 0 && kept.cols > 0 && reductions + kept.cols > 2) return Pressure::PerRow;
+  const bool is_sum_along_row = reductions == 1 && kept.cols == 0 && has([](const Node& node) {
+    return node.kind == NodeKind::Reduce && node.axis == Axis::Row && node.reduction != Reduction::LogSumExp;
+  });
+  if (apart || (reductions > 0 && !is_sum_along_row) || loads_unstaged(segment)) return Pressure::Medium;
+  if (is_sum_along_row) return Pressure::Sums;
   return Pressure::Light;
 }
 
