@@ -265,7 +265,7 @@ std::vector<Candidate> candidates(const GemmShape& shape, const Arch& arch, int 
 }
 
 std::string no_schedule_reason(const GemmShape& shape, const Arch& arch) {
-  const int most = output_tile_n({.tile_n = std::min(256, 2 * most_accumulators(shape.pressure, 1))}, shape);
+  const int most = output_tile_n({.tile_n = std::min(256, 2 * most_accumulators(shape.pressure, 1, true))}, shape);
   if (std::lcm(shape.column_granule, std::int64_t{16}) > most)
     return concat("it needs whole multiples of ", shape.column_granule,
                   shape.column_granule % 16 == 0 ? "" : " and of 16", " columns in a tile, which has at most ", most,
