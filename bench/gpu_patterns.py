@@ -235,7 +235,7 @@ def main():
         if "layer" in options.only:
             found += measure(timer, Layer(h).case(), h, max(options.rounds // 4, 12))
         torch.cuda.empty_cache()
-    path = write(options.output, "patterns", found, rounds=options.rounds)
+        path = write(options.output, "patterns", found, rounds=options.rounds)  # after each size: nothing is lost
     plot(path.with_suffix(".svg"), found)
     print(path)
     for row in control_failures(found, 0.03):
