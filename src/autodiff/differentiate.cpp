@@ -149,6 +149,7 @@ Backward differentiate(const Program& program, const std::vector<std::string>& w
   pullback.run();
   Gradients gradients(b, forward, pullback);
   for (const std::string& name : wrt) gradients.store(name);
+  for (const std::string& output : options.remade) values.store_again(output);
   values.store_remade();
   const Reduced reduced = reduce_open_sums(b.build(), gradients.open_sums(), options.partial_width);
   const Program backward = simplify(values.load_remade(simplify(reduced.program)));

@@ -44,6 +44,7 @@ void ForwardValues::find_stored(const DifferentiateOptions& options) {
     if (output.role != Role::Output || output.shape != Shape::Tile) continue;
     const auto& saved = options.saved;
     if (saved && std::find(saved->begin(), saved->end(), output.name) == saved->end()) continue;
+    if (std::find(options.remade.begin(), options.remade.end(), output.name) != options.remade.end()) continue;
     stored_[index(node.args[0])] = node.index;
   }
 }
@@ -190,6 +191,12 @@ Value ForwardValues::invert(NodeId id) {
 }
 
 Value ForwardValues::load_stored(NodeId id) { return load_like(b_, as_input(forward_.operand(stored_[index(id)]))); }
+
+void ForwardValues::store_again(const std::string& output) {
+  for (const Node& node : forward_.nodes())
+    if (node.kind == NodeKind::Store && forward_.operand(node.index).name == output)
+      b_.store(output, of(node.args[0]), {.dtype = forward_.operand(node.index).dtype});
+}
 
 std::vector<bool> ForwardValues::depends_on_missing() const {
   std::vector<bool> depends(source_.size(), false);

@@ -18,6 +18,9 @@ class ForwardValues {
   /// unless nothing needs it any more once the program is simplified.
   Value of(NodeId id);
 
+  /// Stores an output of the forward again.
+  void store_again(const std::string& output);
+
   /// Stores each output that the backward loads, but whose making depends on a value that cannot be had, made from that
   /// value: simplify then sees how the two are related, and may need only the output.
   void store_remade();

@@ -1,6 +1,5 @@
 // Cross entropy of the head: the product leaves log-sum-exp partials and the target's logit of each token; passes over
 // them finish the loss of each.
-#include <algorithm>
 #include <span>
 
 #include "blocks/arguments.h"
@@ -12,28 +11,6 @@
 
 namespace coda {
 namespace {
-
-// A kernel of a GPU reduces the columns of one tile: a wider group fits none.
-constexpr std::int64_t kWidestOnGpu = 128;
-
-/// Fewer partials, of `width` partials each.
-Program fewer_program(std::int64_t width) {
-  Builder b("fewer_partials");
-  b.store("fewer", reduce_row(b.load_tile("lse").named("lse"), Reduction::LogSumExp, width));
-  return b.build();
-}
-
-/// The partials, or as few of them as a load finishes.
-Tensor few_enough(const Tensor& lse, const Execution& where) {
-  const TensorView& many = lse;
-  const std::int64_t rows = many.shape(0), count = many.shape(1);
-  if (count <= kMaxPartials) return lse;
-  const std::int64_t width = partial_width_for(count);
-  const Program program = remembered(std::tuple(width), [&] { return fewer_program(width); });
-  const Tensor fewer = Tensor::empty({rows, partial_count_for(count)}, DType::F32, many.device(), where.stream);
-  elementwise(rows, count, program, {{"lse", lse}, {"fewer", fewer}}, {}, where);
-  return fewer;
-}
 
 /// loss = log Σ exp − target's logit
 Program finish_program() {
@@ -83,8 +60,7 @@ Loss lm_head_loss(const NormedStream& stream, const RmsNorm& norm, const TensorV
   const std::vector<std::int64_t> numbers = read_targets(caller, targets, rows, vocabulary, ignore_index, where);
 
   const bool on_gpu = device.kind != DeviceKind::Cpu;
-  const std::int64_t width =
-      on_gpu ? std::min(partial_width_for(vocabulary), kWidestOnGpu) : partial_width_for(vocabulary);
+  const std::int64_t width = row_partial_width(vocabulary, device);
   const auto made = [&](std::initializer_list<std::int64_t> shape) {
     return Tensor::empty(shape, DType::F32, device, where.stream);
   };
@@ -102,7 +78,9 @@ Loss lm_head_loss(const NormedStream& stream, const RmsNorm& norm, const TensorV
        {}, where);
 
   static const Program finish = finish_program();
-  elementwise(rows, 1, finish, {{"lse", few_enough(lse, where)}, {"target", target}, {"loss", per_token}}, {}, where);
+  elementwise(rows, 1, finish,
+              {{"lse", few_enough(lse, Reduction::LogSumExp, where)}, {"target", target}, {"loss", per_token}}, {},
+              where);
   return reduced(on_gpu ? Tensor::copy_to(per_token, {}, where.stream) : per_token, numbers, reduction, ignore_index);
 }
 

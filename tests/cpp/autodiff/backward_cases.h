@@ -45,6 +45,11 @@ inline void add_gated_cases(std::vector<BackwardCase>& cases) {
   const Program biased = rms_gated({kCaseNorm, {.bias = true, .save_inputs = true}});
   cases.push_back({"rms_swiglu_bias", biased, {"acc0", "acc1", "sum_sq", "gate_bias", "up_bias"}, saved});
   cases.push_back({"rms_swiglu", rms_gated({kCaseNorm, {.save_inputs = true}}), {"acc0", "acc1", "sum_sq"}, saved});
+  cases.push_back({"rms_swiglu_remade",
+                   rms_gated({kCaseNorm, {.save_inputs = true}}),
+                   {"acc0", "acc1", "sum_sq"},
+                   saved,
+                   {.remade = {"out"}}});
 }
 
 inline void add_rope_cases(std::vector<BackwardCase>& cases) {
