@@ -1,6 +1,7 @@
 #include "blocks/partials.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "blocks/remembered.h"
 #include "coda/build.h"
@@ -63,10 +64,12 @@ Tensor few_enough(const Tensor& partials, Reduction op, const Execution& where) 
   return count <= kMaxPartials ? partials : fewer_partials(partials, op, partial_width_for(count), where);
 }
 
-RowSums::RowSums(std::int64_t rows, const std::vector<std::int64_t>& cols, Device device, const Execution& where) {
+RowSums::RowSums(std::int64_t rows, const std::vector<std::int64_t>& cols, Device device, const Execution& where,
+                 std::int64_t head) {
   std::int64_t total = 0;
   for (const std::int64_t tile : cols) total += tile;
-  width_ = row_partial_width(total, device);
+  const std::int64_t unit = std::lcm(head, kPartialUnit);
+  width_ = ceil_div(row_partial_width(total, device), unit) * unit;
   for (const std::int64_t tile : cols) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + ceil_div(tile, width_));
   all_ = Tensor::empty({rows, ends_.back()}, DType::F32, device, where.stream);
 }
@@ -79,6 +82,7 @@ std::int64_t col_partial_count(std::int64_t rows, std::int64_t width) { return c
 
 void add_col_sums(const TensorView& partials, const TensorView& into, const Execution& where) {
   const std::int64_t count = partials.shape(0);
+  if (count == 0) return;
   if (count > kMaxPartials)
     return add_col_sums(fewer_along(partials, Reduction::Sum, Axis::Col, kPartialUnit, where), into, where);
   static const Program program = col_sums_program();

@@ -30,8 +30,9 @@ Tensor few_enough(const Tensor& partials, Reduction op, const Execution& where);
 /// Partial row sums of several tiles side by side: a load of all of them finishes the sum over all tiles.
 class RowSums {
  public:
-  /// `cols`: the columns of each tile.
-  RowSums(std::int64_t rows, const std::vector<std::int64_t>& cols, Device device, const Execution& where);
+  /// `cols`: the columns of each tile. `head`: what an entry covers whole heads of.
+  RowSums(std::int64_t rows, const std::vector<std::int64_t>& cols, Device device, const Execution& where,
+          std::int64_t head = 1);
 
   std::int64_t width() const { return width_; }
   /// Where tile `index` leaves its sums.

@@ -14,14 +14,15 @@ namespace {
 using epilogues::NormWeight;
 
 /// into += acc, or acc⊙γ
-Program weight_gradient_program(NormWeight weight) {
+Program weight_gradient_program(NormWeight weight, bool accumulate) {
   Builder b("weight_gradient");
-  b.store("into", epilogues::weighted(b, b.acc(), weight), {.accumulate = true});
+  b.store("into", epilogues::weighted(b, b.acc(), weight), {.accumulate = accumulate});
   return b.build();
 }
 
-Segment weight_gradient(const TensorView& into, const RmsNorm& norm) {
-  Segment segment{remembered(std::tuple(norm.kind), [&] { return weight_gradient_program(norm.kind); }), {}};
+Segment weight_gradient(const TensorView& into, const RmsNorm& norm, bool accumulate = true) {
+  const auto make = [&] { return weight_gradient_program(norm.kind, accumulate); };
+  Segment segment{remembered(std::tuple(norm.kind, accumulate), make), {}};
   segment.operands.push_back({"into", into});
   if (norm.kind != NormWeight::None) segment.operands.push_back({"gamma", norm.weight});
   return segment;
@@ -79,17 +80,17 @@ Cotangent from_readers(const epilogues::DelayedRms& norm) {
   return Cotangent::computed("sum_sq", *reader.gradients[1].finish);
 }
 
-void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const SavedStream& stream,
-                                 const RmsNorm& norm, const Execution& where) {
+void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const TensorView& x, const RmsNorm& norm,
+                                 const Execution& where, bool accumulate) {
   std::vector<TensorView> left;
   std::vector<Segment> segments;
   for (const NormedWeight& weight : weights) {
     if (!weight.into) continue;
-    left.push_back(weight.dz.view().transposed());
-    segments.push_back(weight_gradient(*weight.into, norm));
+    left.push_back(weight.dz.transposed());
+    segments.push_back(weight_gradient(*weight.into, norm, accumulate));
   }
   if (segments.empty()) return;
-  gemm(segments.size() == 1 ? Factor(left[0]) : concat(left), stream.x, segments, {}, where);
+  gemm(segments.size() == 1 ? Factor(left[0]) : concat(left), x, segments, {}, where);
 }
 
 void add_weight_gradient(const TensorView& d_out, const TensorView& y, const TensorView& into, const Execution& where) {

@@ -55,12 +55,12 @@ class ColGradients {
 Cotangent from_readers(const epilogues::DelayedRms& norm);
 
 /// into += dzᵀ·norm(x) of each projection, but for the rows' factor, which dz has already: one product, γ in its
-/// epilogue. Those without a main gradient are left out.
+/// epilogue. Those without a main gradient are left out. Unless `accumulate`, into is overwritten.
 struct NormedWeight {
-  const Tensor& dz;
+  TensorView dz;  ///< (T,n)
   const MainGradient& into;
 };
-void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const SavedStream& stream,
-                                 const RmsNorm& norm, const Execution& where);
+void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const TensorView& x, const RmsNorm& norm,
+                                 const Execution& where, bool accumulate = true);
 
 }  // namespace coda

@@ -44,7 +44,7 @@ StreamGradient norm_linear_backward(const TensorView& d_out, const TensorView& o
   col_sums.bind(all, "bias", cols, into.bias);
   elementwise(rows, cols, backward.program, used(backward.program, all), {}, where);
   col_sums.add();
-  add_normed_weight_gradients({{dz, into.weight}}, stream, norm, where);
+  add_normed_weight_gradients({{dz, into.weight}}, x, norm, where);
   return {{dz}, {weight}, {}, sums.finished(where), {}};
 }
 
