@@ -136,4 +136,45 @@ HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& no
                                    const TensorView& targets, const HeadOptions& options = {},
                                    const MainGradient& into = {}, const Execution& where = {});
 
+/// What is kept of a layer.
+struct SavedLayer {
+  SavedStream input;
+  SavedQkv qkv;
+  SavedAttention attention;
+  SavedStream middle;  ///< the stream between attention and MLP
+  GatedMlp mlp;        ///< y without memory when lean
+};
+/// Bytes of the tensors kept, each once.
+std::int64_t saved_bytes(const SavedLayer& saved);
+
+struct LayerTraining {
+  std::int64_t sequences = 1;  ///< of equal length, one behind the other
+  SavedPolicy policy = SavedPolicy::Fast;
+};
+/// transformer_layer that keeps what its backward needs. Errors: NotImplementedError on a GPU.
+NormedStream transformer_layer_saved(const NormedStream& stream, const LayerWeights& weights, const LayerConfig& config,
+                                     const RopeTensors& rope, const RmsNorm& next_norm, const LayerTraining& training,
+                                     SavedLayer& saved, const Execution& where = {});
+
+struct LayerGradients {
+  QkvGradients qkv;
+  MainGradient o, o_bias;
+  MainGradient post_norm;
+  MlpGradients mlp;
+  MainGradient down, down_bias;
+  MainGradient next_norm;  ///< of the norm that reads the result; that of input_norm is its maker's to add
+};
+/// From the gradient by the layer's result, which was kept as `output`, to that by the stream it began with.
+StreamGradient transformer_layer_backward(const StreamGradient& gradient, const SavedStream& output,
+                                          const SavedLayer& saved, const LayerWeights& weights,
+                                          const LayerConfig& config, const RopeTensors& rope, const RmsNorm& next_norm,
+                                          const LayerTraining& training, const LayerGradients& into,
+                                          const Execution& where = {});
+
+/// How LlamaModel::loss_and_gradients runs.
+struct TrainingOptions {
+  LayerTraining layers{};
+  HeadOptions head{};
+};
+
 }  // namespace coda

@@ -30,15 +30,19 @@ Segment weight_gradient(const TensorView& into, const RmsNorm& norm, bool accumu
 
 }  // namespace
 
-void require_main(const Caller& caller, std::string_view name, const MainGradient& into, const TensorView& parameter) {
-  if (!into) return;
-  REQUIRE(ValueError, std::ranges::equal(into->shape(), parameter.shape()), caller.name, ": into.", name, " has shape ",
-          shape_text(into->shape()), ", expected ", shape_text(parameter.shape()),
+void require_gradient(const Caller& caller, std::string_view what, const TensorView& gradient,
+                      const TensorView& parameter) {
+  REQUIRE(ValueError, std::ranges::equal(gradient.shape(), parameter.shape()), caller.name, ": ", what, " has shape ",
+          shape_text(gradient.shape()), ", expected ", shape_text(parameter.shape()),
           ", that of the parameter: its gradient is added to it");
-  REQUIRE(TypeError, into->dtype() == DType::F32 || into->dtype() == parameter.dtype(), caller.name, ": into.", name,
-          " has dtype ", name_of(into->dtype()), ", expected f32",
+  REQUIRE(TypeError, gradient.dtype() == DType::F32 || gradient.dtype() == parameter.dtype(), caller.name, ": ", what,
+          " has dtype ", name_of(gradient.dtype()), ", expected f32",
           parameter.dtype() == DType::F32 ? "" : concat(" or ", name_of(parameter.dtype()), ", the parameter's"));
-  require_memory(caller.name, concat("into.", name), *into, caller.home);
+  require_memory(caller.name, what, gradient, caller.home);
+}
+
+void require_main(const Caller& caller, std::string_view name, const MainGradient& into, const TensorView& parameter) {
+  if (into) require_gradient(caller, concat("into.", name), *into, parameter);
 }
 
 Caller require_saved(std::string_view call, const SavedStream& stream) {

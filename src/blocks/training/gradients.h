@@ -12,7 +12,10 @@
 
 namespace coda {
 
-/// Errors: ValueError, TypeError unless a main gradient has the shape of the parameter and f32 or its dtype.
+/// Errors: ValueError, TypeError unless a main gradient has the shape of the parameter and f32 or its dtype. `what`
+/// names it; require_main names "into.<name>".
+void require_gradient(const Caller& caller, std::string_view what, const TensorView& gradient,
+                      const TensorView& parameter);
 void require_main(const Caller& caller, std::string_view name, const MainGradient& into, const TensorView& parameter);
 
 /// Errors: ValueError unless x and sum_sq fit together; gives the caller at home where x is.
