@@ -23,15 +23,23 @@ inline double weighed(const Plain& values, const Plain& weights) {
   return sum;
 }
 
-/// Compares up to `count` entries of a gradient with differences of the loss, to `tolerance` of the largest seen.
+inline double largest_of(const Plain& values) {
+  double largest = 0;
+  for (const double value : values.values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+/// Compares up to `count` entries of a gradient with differences of the loss, to `tolerance` of the largest, or of
+/// `scale` if that is larger: of terms that cancel.
 inline void expect_gradient(const TensorView& got, const std::string& of, const Plains& parameters,
                             const PlainLoss& loss, std::mt19937_64& random, std::size_t count = 40,
-                            double tolerance = 2e-5) {
+                            double tolerance = 2e-5, double scale = 0) {
   Plains changed = parameters;
   Plain& values = changed.at(of);
   const Plain ours = plain(got);
   ASSERT_EQ(ours.values.size(), values.values.size()) << of;
-  double largest = 0, worst = 0;
+  const double largest = std::max(largest_of(ours), scale);
+  double worst = 0;
   std::size_t worst_at = 0;
   for (std::size_t i = 0; i < std::min(count, values.values.size()); ++i) {
     const std::size_t at = values.values.size() <= count ? i : random() % values.values.size();
@@ -42,7 +50,6 @@ inline void expect_gradient(const TensorView& got, const std::string& of, const 
     };
     const double truth = central_difference(along, {centre}, 0, 1e-3);
     values.values[at] = centre;
-    largest = std::max(largest, std::abs(truth));
     const double error = std::abs(ours.values[at] - truth);
     if (error > worst || std::isnan(error)) {
       worst = error;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "blocks/partials.h"
 #include "blocks/plain_gradients.h"
 #include "coda/training.h"
 
@@ -175,6 +176,34 @@ TEST(BlockBackward, FrozenParametersAreLeftAlone) {
         EXPECT_EQ(root_mean_square(values), 0) << name;
       else
         EXPECT_EQ(values.values, all.at(name).values) << name;
+    }
+  }
+}
+
+// However many partials there are: more than one load finishes, and more than one pass leaves few enough of.
+TEST(BlockBackward, PartialsOfAnyNumberAreSummed) {
+  std::mt19937_64 random(1);
+  for (const std::int64_t count : {1, 64, 65, 4200}) {
+    const Plain partials = random_plain(random, count, 5, DType::F32);
+    const Tensor sums = Tensor::zeros({5}, DType::F32);
+    add_col_sums(partials.tensor(DType::F32), sums, {});
+    for (std::int64_t c = 0; c < 5; ++c) {
+      double sum = 0;
+      for (std::int64_t r = 0; r < count; ++r) sum += partials.at(r, c);
+      EXPECT_NEAR(plain(sums).values[static_cast<std::size_t>(c)], sum, 1e-4);
+    }
+  }
+  for (const std::int64_t width : {30, 130, 4200}) {
+    const Tensor x = random_plain(random, 3, width, DType::F32).tensor(DType::F32);
+    RmsNorm none;
+    none.kind = NormWeight::None;
+    const NormedStream stream = enter_norm(x, none);
+    const Plain all = plain(saved_stream(stream).sum_sq), one = plain(saved_stream(stream, SavedPolicy::Lean).sum_sq);
+    ASSERT_EQ(one.cols, 1);
+    for (std::int64_t r = 0; r < 3; ++r) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < all.cols; ++c) sum += all.at(r, c);
+      EXPECT_NEAR(one.at(r, 0), sum, 1e-6 * sum);
     }
   }
 }
