@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coda/blocks.h"
+#include "coda/program.h"
 
 namespace coda {
 
@@ -31,13 +32,20 @@ struct SavedStream {
 SavedStream saved_stream(const NormedStream& stream, SavedPolicy policy = SavedPolicy::Fast,
                          const Execution& where = {});
 
+/// Row sums by which the gradient reaches a stream's r: partial Σ dz·(z − b), but for constant factors, and the derived
+/// program that makes the gradient by sum_sq of it (Gradient::finish of its reader).
+struct StreamSum {
+  Tensor s;  ///< (T, partials) f32
+  Program finish;
+};
+
 /// The gradient of a loss by a NormedStream, on its way from the block that read the stream to the one that made it.
 /// The product with the weights, d_h = Σ dz·W, is still to come: its epilogue is the backward of the maker.
 struct StreamGradient {
   std::vector<Tensor> dz;           ///< r·dz of each projection that read the stream, (T, n)
   std::vector<TensorView> weights;  ///< of each, (n, d)
   std::optional<Tensor> d_h;        ///< (T,d), when the product has been taken already; then there are no dz
-  Tensor s;                         ///< (T, partials) f32, partial Σ dz·(z − b): the gradient by r
+  std::vector<StreamSum> sums;      ///< of its readers
   std::optional<Tensor> d_x;        ///< (T,d), what reaches x past the norm, by the next residual sum
 };
 
@@ -99,8 +107,9 @@ SavedQkv qkv_rope_saved(const NormedStream& stream, const RmsNorm& norm, const Q
 struct QkvGradients {
   MainGradient q, k, v, q_bias, k_bias, v_bias, q_norm, k_norm;
 };
-/// Backward of qkv_rope. d: the gradients by its results.
-StreamGradient qkv_rope_backward(const Qkv& d, const SavedQkv& saved, const SavedStream& stream, const RmsNorm& norm,
+/// Backward of qkv_rope. d_q, d_k, d_v: the gradients by its results.
+StreamGradient qkv_rope_backward(const TensorView& d_q, const TensorView& d_k, const TensorView& d_v,
+                                 const SavedQkv& saved, const SavedStream& stream, const RmsNorm& norm,
                                  const QkvWeights& weights, const epilogues::Rope& rope, const RopeTensors& tensors,
                                  const QkvGradients& into = {}, const Execution& where = {});
 

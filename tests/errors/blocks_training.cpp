@@ -25,7 +25,7 @@ struct Fixture {
   RmsNorm norm{gamma};
   NormedStream stream = enter_norm(x, norm);
   SavedStream saved = saved_stream(stream);
-  StreamGradient gradient{{x}, {square}, {}, zeros({3, 1}), {}};
+  StreamGradient gradient = norm_linear_backward(x, x, saved, norm, square);
   MlpWeights mlp{tall, tall, {}, {}, "swiglu"};
   GatedMlp gated{wide, wide, wide};
 };
@@ -63,8 +63,10 @@ TEST(TrainingErrors, Streams) {
        with([&](StreamGradient& g) { g.weights[0] = f.wrong; })},
       {typeid(ValueError), "stream_backward: gradient.d_x has shape [8, 8], expected [3, 8] (T, d)",
        with([&](StreamGradient& g) { g.d_x = f.square; })},
-      {typeid(ValueError), "stream_backward: gradient.s has shape [8, 8], expected [3, any] (T, partials)",
-       with([&](StreamGradient& g) { g.s = f.square; })},
+      {typeid(ValueError), "stream_backward: gradient.sums[0].s has shape [8, 8], expected [3, any] (T, partials)",
+       with([&](StreamGradient& g) { g.sums[0].s = f.square; })},
+      {typeid(ValueError), "stream_backward: gradient has no sums, expected what the readers left",
+       with([](StreamGradient& g) { g.sums.clear(); })},
       {typeid(ValueError), "stream_backward: into.norm_weight is given, but the norm has no weight",
        [&] { stream_backward(f.gradient, f.saved, none, {f.gamma.view(), {}}); }},
       {typeid(ValueError),
@@ -128,7 +130,9 @@ TEST(TrainingErrors, QkvRope) {
   const Qkv d{f.x, f.x, f.x};
   const SavedQkv saved{f.x, f.x, f.x, {}, {}};
   const auto run = [&](const Qkv& gradients, const QkvWeights& w, const QkvGradients& into = {}) {
-    return [&, gradients, w, into] { qkv_rope_backward(gradients, saved, f.saved, f.norm, w, rope, {}, into); };
+    return [&, gradients, w, into] {
+      qkv_rope_backward(gradients.q, gradients.k, gradients.v, saved, f.saved, f.norm, w, rope, {}, into);
+    };
   };
   QkvWeights biased = weights;
   biased.k_bias = f.gamma;
@@ -136,7 +140,7 @@ TEST(TrainingErrors, QkvRope) {
   norm_alone.q_norm = f.gamma;
   bias_alone.v_bias = f.gamma;
   expect_errors({
-      {typeid(ValueError), "qkv_rope_backward: d.k has shape [3, 16], expected [3, 8] (T, the rows of its weight)",
+      {typeid(ValueError), "qkv_rope_backward: d_k has shape [3, 16], expected [3, 8] (T, the rows of its weight)",
        run({f.x, f.wide, f.x}, weights)},
       {typeid(ValueError),
        "qkv_rope_backward: saved.kz is missing, expected what qkv_rope_saved kept of a projection with a bias or a "

@@ -71,7 +71,7 @@ GatedMlpBackward gated_mlp_backward(const TensorView& d_out, const TensorView& d
   gemm(d_out, down, backward.program, used(backward.program, all), {}, where);
   col_sums.add();
   add_normed_weight_gradients({{d_gate, into.gate}, {d_up, into.up}}, x, norm, where);
-  return {{{d_gate, d_up}, {weights.gate, weights.up}, {}, sums.finished(where), {}}, y};
+  return {{{d_gate, d_up}, {weights.gate, weights.up}, {}, {{sums.finished(where), finish_of(backward)}}, {}}, y};
 }
 
 }  // namespace coda

@@ -78,10 +78,10 @@ void ColGradients::add() const {
   for (const Sum& sum : sums_) add_col_sums(sum.partials, sum.into, where_);
 }
 
-Cotangent from_readers(const epilogues::DelayedRms& norm) {
-  // What a reader leaves is the same for all of them: the sum, without factors that do not vary along a row.
-  const Backward reader = differentiate(epilogues::rms({norm}), {"acc0", "sum_sq"}, {Cotangent::load("out")});
-  return Cotangent::computed("sum_sq", *reader.gradients[1].finish);
+const Program& finish_of(const Backward& reader) {
+  for (const Gradient& gradient : reader.gradients)
+    if (gradient.of == "sum_sq") return *gradient.finish;
+  INVARIANT(false, "no gradient by sum_sq in\n", to_text(reader.program));
 }
 
 void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const TensorView& x, const RmsNorm& norm,

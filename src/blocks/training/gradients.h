@@ -54,8 +54,8 @@ class ColGradients {
   std::vector<Sum> sums_;
 };
 
-/// What the reader of a stream left, as a cotangent of the stream's sum_sq. It reads operand s_sum_sq.
-Cotangent from_readers(const epilogues::DelayedRms& norm);
+/// What makes the gradient by sum_sq of the row sums the backward of a stream's reader leaves.
+const Program& finish_of(const Backward& reader);
 
 /// into += dzᵀ·norm(x) of each projection, but for the rows' factor, which dz has already: one product, γ in its
 /// epilogue. Those without a main gradient are left out. Unless `accumulate`, into is overwritten.

@@ -110,11 +110,10 @@ HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& no
   const Shares shares = shares_of(read.numbers, options, h.device(), where);
   const RowSums sums(rows, {vocabulary}, h.device(), where);
   const Program forward = head_program(head, true);
-  const Program backward = remembered(std::tuple(to_text(forward), sums.width()), [&] {
+  const Backward backward = remembered(std::tuple(to_text(forward), sums.width()), [&] {
     return differentiate(forward, {"acc0", "sum_sq"},
                          {Cotangent::load("lse"), Cotangent::load("target"), Cotangent::none("logits")},
-                         {.partial_width = sums.width()})
-        .program;
+                         {.partial_width = sums.width()});
   });
 
   const auto made = [&](std::int64_t r, std::int64_t c, DType dtype) {
@@ -129,22 +128,22 @@ HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& no
     part.logits = logits.view().slice(0, 0, part.stop - start);
     const TensorView dz = *part.logits;
     const Tensor lse = run_head(head, part, where);
-    elementwise(dz.shape(0), vocabulary, backward,
-                used(backward, {{"d_lse", part.of(shares.lse)},
-                                {"d_target", part.of(shares.target)},
-                                {"targets", part.of(read.view)},
-                                {"logits", dz},
-                                {"lse", lse},
-                                {"sum_sq", part.of(stream.sum_sq)},
-                                {"d_acc0", dz},
-                                {"s_sum_sq", part.of(sums.part(0))}}),
+    elementwise(dz.shape(0), vocabulary, backward.program,
+                used(backward.program, {{"d_lse", part.of(shares.lse)},
+                                        {"d_target", part.of(shares.target)},
+                                        {"targets", part.of(read.view)},
+                                        {"logits", dz},
+                                        {"lse", lse},
+                                        {"sum_sq", part.of(stream.sum_sq)},
+                                        {"d_acc0", dz},
+                                        {"s_sum_sq", part.of(sums.part(0))}}),
                 {}, where);
     gemm(dz, weight, product, {{"out", part.of(d_h)}}, {}, where);
     weight_sum.add(dz, part.of(x), norm);
   }
   weight_sum.finish();
   return {reduced_loss(per_token, read.numbers, options.reduction, options.ignore_index, where),
-          {{}, {}, d_h, sums.finished(where), {}}};
+          {{}, {}, d_h, {{sums.finished(where), finish_of(backward)}}, {}}};
 }
 
 }  // namespace coda

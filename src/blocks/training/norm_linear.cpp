@@ -45,7 +45,7 @@ StreamGradient norm_linear_backward(const TensorView& d_out, const TensorView& o
   elementwise(rows, cols, backward.program, used(backward.program, all), {}, where);
   col_sums.add();
   add_normed_weight_gradients({{dz, into.weight}}, x, norm, where);
-  return {{dz}, {weight}, {}, sums.finished(where), {}};
+  return {{dz}, {weight}, {}, {{sums.finished(where), finish_of(backward)}}, {}};
 }
 
 }  // namespace coda

@@ -11,11 +11,25 @@ using epilogues::NormWeight;
 
 constexpr std::string_view kCall = "stream_backward";
 
+/// Operand of the sums of reader `index`.
+std::string sum_name(std::size_t index) { return index == 0 ? "s_sum_sq" : concat("s_sum_sq", index); }
+
+/// What each reader left, as cotangents of the stream's sum_sq.
+std::vector<Cotangent> from_readers(const std::vector<StreamSum>& sums) {
+  std::vector<Cotangent> cotangents;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    Program::Data data = sums[i].finish.data();
+    for (Operand& operand : data.operands)
+      if (operand.name == sum_name(0)) operand.name = sum_name(i);
+    cotangents.push_back(Cotangent::computed("sum_sq", Program(std::move(data))));
+  }
+  return cotangents;
+}
+
 /// enter_norm begins with a sum of one term: its backward is that of residual_norm.
-Backward stream_program(const epilogues::ResidualRms& forward, const Cotangent& readers, bool is_product, bool has_d_x,
-                        const std::vector<std::string>& wrt) {
+Backward stream_program(const epilogues::ResidualRms& forward, std::vector<Cotangent> cotangents, bool is_product,
+                        bool has_d_x, const std::vector<std::string>& wrt) {
   const std::string normed = forward.weight == NormWeight::None ? "x" : "h";
-  std::vector<Cotangent> cotangents{readers};
   cotangents.push_back(is_product ? Cotangent::acc(normed) : Cotangent::load(normed, "d_h"));
   if (has_d_x) cotangents.push_back(Cotangent::load("x"));
   if (!has_d_x && normed != "x") cotangents.push_back(Cotangent::none("x"));
@@ -39,7 +53,9 @@ Caller check(const StreamGradient& gradient, const SavedStream& stream, const Rm
   const Extent whole[] = {{rows, "T"}, {width, "d"}};
   if (gradient.d_h) require_shape(caller, "gradient.d_h", *gradient.d_h, {whole[0], whole[1]});
   if (gradient.d_x) require_shape(caller, "gradient.d_x", *gradient.d_x, {whole[0], whole[1]});
-  require_shape(caller, "gradient.s", gradient.s, {{rows, "T"}, {-1, "partials"}});
+  REQUIRE(ValueError, !gradient.sums.empty(), kCall, ": gradient has no sums, expected what the readers left");
+  for (std::size_t i = 0; i < gradient.sums.size(); ++i)
+    require_shape(caller, concat("gradient.sums[", i, "].s"), gradient.sums[i].s, {{rows, "T"}, {-1, "partials"}});
   REQUIRE(ValueError, norm.kind != NormWeight::None || !into.norm_weight, kCall,
           ": into.norm_weight is given, but the norm has no weight");
   if (norm.kind != NormWeight::None) require_main(caller, "norm_weight", into.norm_weight, norm.weight);
@@ -65,16 +81,18 @@ Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream
   const Caller caller = check(gradient, stream, norm, into);
   const TensorView& x = stream.x;
   const epilogues::ResidualRms forward{.weight = norm.kind, .bias = into.bias.has_value()};
-  const epilogues::DelayedRms delayed{x.shape(1), norm.eps};
+  std::string finishes;
+  for (const StreamSum& sum : gradient.sums) finishes += to_text(sum.finish);
   const bool is_product = !gradient.d_h, has_d_x = gradient.d_x.has_value(), has_gamma = into.norm_weight.has_value();
   const Backward backward =
-      remembered(std::tuple(key_of(delayed), norm.kind, is_product, has_d_x, has_gamma, forward.bias), [&] {
-        return stream_program(forward, from_readers(delayed), is_product, has_d_x,
+      remembered(std::tuple(finishes, norm.kind, is_product, has_d_x, has_gamma, forward.bias), [&] {
+        return stream_program(forward, from_readers(gradient.sums), is_product, has_d_x,
                               wrt_of({"acc0"}, {{"gamma", into.norm_weight}, {"bias", into.bias}}));
       });
 
   Tensor d_x = Tensor::empty(x.shape(), x.dtype(), x.device(), where.stream);
-  Operands all{{"x", x}, {"sum_sq", stream.sum_sq}, {"s_sum_sq", gradient.s}, {backward.gradients[0].output, d_x}};
+  Operands all{{"x", x}, {"sum_sq", stream.sum_sq}, {backward.gradients[0].output, d_x}};
+  for (std::size_t i = 0; i < gradient.sums.size(); ++i) all.push_back({sum_name(i), gradient.sums[i].s});
   if (norm.kind != NormWeight::None) all.push_back({"gamma", norm.weight});
   if (gradient.d_h) all.push_back({"d_h", *gradient.d_h});
   if (gradient.d_x) all.push_back({"d_x", *gradient.d_x});

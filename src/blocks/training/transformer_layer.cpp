@@ -84,8 +84,8 @@ StreamGradient transformer_layer_backward(const StreamGradient& gradient, const 
   const SavedQkv& qkv = saved.qkv;
   const Qkv d = causal_attention_backward(linear_backward(d_middle, weights.o, where), qkv.q, qkv.k, qkv.v,
                                           saved.attention, attention_of(config, training), where);
-  StreamGradient result =
-      qkv_rope_backward(d, qkv, saved.input, weights.input_norm, weights.qkv, config.rope, rope, into.qkv, where);
+  StreamGradient result = qkv_rope_backward(d.q, d.k, d.v, qkv, saved.input, weights.input_norm, weights.qkv,
+                                            config.rope, rope, into.qkv, where);
   result.d_x = d_middle;
   return result;
 }

@@ -284,7 +284,8 @@ class Projections {
     const SavedStream start = saved_stream(stream);
     const SavedQkv saved = qkv_rope_saved(stream, norm, weights, case_.rope, angles);
     const Qkv d{weights_["q"].tensor(DType::F32), weights_["k"].tensor(DType::F32), weights_["v"].tensor(DType::F32)};
-    const StreamGradient gradient = qkv_rope_backward(d, saved, start, norm, weights, case_.rope, angles, into);
+    const StreamGradient gradient =
+        qkv_rope_backward(d.q, d.k, d.v, saved, start, norm, weights, case_.rope, angles, into);
     gradients_["x"] = stream_backward(gradient, start, norm, {gradients_["gamma"].view(), {}});
     for (const auto& [name, got] : gradients_) {
       if (name.ends_with("_bias") && !case_.bias) continue;
@@ -345,8 +346,9 @@ Rope table(std::int64_t head, std::int64_t width = 0, bool interleaved = false, 
 TEST(QkvBackward, IsTheDerivative) {
   for (const QkvCase& c :
        {QkvCase{table(8)}, QkvCase{.rope = table(8), .tokens = 70}, QkvCase{table(8), true}, QkvCase{table(12, 8)},
-        QkvCase{table(80)}, QkvCase{table(8, 4, true, 1.25)}, QkvCase{table(8), false, NormWeight::Gamma},
-        QkvCase{table(8), true, NormWeight::OnePlusGamma}, QkvCase{table(128, 64), false, NormWeight::Gamma}}) {
+        QkvCase{table(80)}, QkvCase{table(8, 4, true, 1.25)}, QkvCase{table(8, 0, false, 1.25)},
+        QkvCase{table(8), false, NormWeight::Gamma}, QkvCase{table(8), true, NormWeight::OnePlusGamma},
+        QkvCase{table(128, 64), false, NormWeight::Gamma}}) {
     SCOPED_TRACE(::testing::Message() << "head " << c.rope.head << " width " << c.rope.width << " bias " << c.bias);
     Projections(c).expect_right();
   }
