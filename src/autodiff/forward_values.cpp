@@ -252,6 +252,10 @@ Program ForwardValues::load_remade(const Program& program) const {
   return Program(std::move(data));
 }
 
+bool ForwardValues::is_known(const Program& program) const {
+  return std::ranges::none_of(missing_, [&](const auto& value) { return program.find_operand(value.first) >= 0; });
+}
+
 void ForwardValues::require_known(const Program& program) const {
   for (const auto& [operand, id] : missing_) {
     if (program.find_operand(operand) < 0) continue;

@@ -28,7 +28,9 @@ class ForwardValues {
   /// The simplified program with loads in the place of what store_remade stored.
   Program load_remade(const Program& program) const;
 
-  /// Errors: ValueError naming the value that the program needs and that cannot be had.
+  /// False when the program needs a value that cannot be had.
+  bool is_known(const Program& program) const;
+  /// Errors: ValueError naming such a value.
   void require_known(const Program& program) const;
 
  private:

@@ -3,7 +3,6 @@
 
 #include "blocks/arguments.h"
 #include "blocks/remembered.h"
-#include "coda/differentiate.h"
 #include "coda/gemm.h"
 #include "core/check.h"
 
@@ -40,10 +39,8 @@ Program rotated_program(const epilogues::DelayedRms& norm, const epilogues::Rope
                         bool save_z) {
   const bool bias = part.bias.has_value();
   if (!part.head_norm)
-    return remembered(std::tuple(key_of(norm), key_of(rope), bias, save_z), [&] {
-      const Program program = epilogues::rms_rope({norm, rope, bias});
-      return save_z ? with_saved(program, {"z"}) : program;
-    });
+    return remembered(std::tuple(key_of(norm), key_of(rope), bias),
+                      [&] { return epilogues::rms_rope({norm, rope, bias}); });
   epilogues::QkNormRope options;
   options.norm = norm;
   options.rope = rope;

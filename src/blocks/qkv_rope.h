@@ -27,11 +27,11 @@ struct RotatedPart {
   const std::optional<TensorView>& bias;
   const std::optional<RmsNorm>& head_norm;
 
-  /// Its backward needs z, what is rotated or what the heads' norm is of, and z cannot be had from the result.
-  bool needs_z() const { return bias || head_norm; }
+  /// Its backward needs z, what the heads' norm is of: γ may be 0, so the result does not tell.
+  bool needs_z() const { return head_norm.has_value(); }
 };
 
-/// Its program, which stores z too when `save_z`.
+/// Its program, which stores z too when `save_z` and there is a norm of the heads.
 Program rotated_program(const epilogues::DelayedRms& norm, const epilogues::Rope& rope, const RotatedPart& part,
                         bool save_z);
 

@@ -134,8 +134,8 @@ TEST(TrainingErrors, QkvRope) {
       qkv_rope_backward(gradients.q, gradients.k, gradients.v, saved, f.saved, f.norm, w, rope, {}, into);
     };
   };
-  QkvWeights biased = weights;
-  biased.k_bias = f.gamma;
+  QkvWeights normed = weights;
+  normed.k_norm = f.norm;
   QkvGradients norm_alone, bias_alone;
   norm_alone.q_norm = f.gamma;
   bias_alone.v_bias = f.gamma;
@@ -143,9 +143,9 @@ TEST(TrainingErrors, QkvRope) {
       {typeid(ValueError), "qkv_rope_backward: d_k has shape [3, 16], expected [3, 8] (T, the rows of its weight)",
        run({f.x, f.wide, f.x}, weights)},
       {typeid(ValueError),
-       "qkv_rope_backward: saved.kz is missing, expected what qkv_rope_saved kept of a projection with a bias or a "
+       "qkv_rope_backward: saved.kz is missing, expected what qkv_rope_saved kept of a projection with a "
        "norm",
-       run(d, biased)},
+       run(d, normed)},
       {typeid(ValueError), "qkv_rope_backward: into.q_norm is given, but there is no such norm with a weight",
        run(d, weights, norm_alone)},
       {typeid(ValueError), "qkv_rope_backward: into.v_bias is given, but there is no such bias",

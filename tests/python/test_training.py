@@ -36,7 +36,7 @@ VARIANTS = {
     "qwen3": Variant(qk_norm=True),
     "gemma": Variant(kind="one_plus_gamma", activation="geglu_tanh", qk_norm=True),
     "partial_rotary": Variant(head=24, rotated=8, bias=True),
-    "interleaved": Variant(interleaved=True, activation="reglu"),
+    "interleaved": Variant(interleaved=True, activation="glu"),
     "no_weight": Variant(kind="none"),
 }
 
@@ -108,7 +108,7 @@ class Stock:
     def loss(self, targets):
         x = self.p["x"] + self.linear(self.attended(self.norm(self.p["x"], "input_norm")), "o")
         h = self.norm(x, "post_norm")
-        act = {"swiglu": torch.nn.functional.silu, "reglu": torch.relu,
+        act = {"swiglu": torch.nn.functional.silu, "glu": torch.sigmoid,
                "geglu_tanh": lambda z: torch.nn.functional.gelu(z, approximate="tanh")}[self.variant.activation]
         x = x + self.linear(act(self.linear(h, "gate")) * self.linear(h, "up"), "down")
         logits = self.linear(self.norm(x, "next_norm"), "head")

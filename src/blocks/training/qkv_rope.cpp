@@ -39,7 +39,7 @@ void check_part(const Caller& caller, const Part& part, std::int64_t rows) {
   require_shape(caller, "saved." + name, part.out, {extents[0], extents[1]});
   const bool needs_z = RotatedPart{part.bias, part.head_norm}.needs_z() && name != "v";
   REQUIRE(ValueError, !needs_z || part.z, kCall, ": saved.", name,
-          "z is missing, expected what qkv_rope_saved kept of a projection with a bias or a norm");
+          "z is missing, expected what qkv_rope_saved kept of a projection with a norm");
   if (needs_z) require_shape(caller, "saved." + name + "z", *part.z, {extents[0], extents[1]});
   require_main(caller, name, part.into, part.weight);
   REQUIRE(ValueError, part.bias || !part.into_bias, kCall, ": into.", name,

@@ -62,6 +62,7 @@ inline void add_rope_cases(std::vector<BackwardCase>& cases) {
   cases.push_back({"rope_partial", rope({partial}), {"acc0"}, {load}});
   cases.push_back({"rope_table_bias", rope({table, true}), {"acc0", "bias"}, {load}});
   cases.push_back({"rms_rope", rms_rope({kCaseNorm, whole}), {"acc0", "sum_sq"}, {load}});
+  cases.push_back({"rms_rope_bias", rms_rope({kCaseNorm, whole, true}), {"acc0", "sum_sq", "bias"}, {load}});
   const Rope scaled{.head = 64, .width = 32, .interleaved = true, .scale = 1.25};
   cases.push_back({"rms_rope_scaled", rms_rope({kCaseNorm, scaled}), {"acc0", "sum_sq"}, {load}});
   cases.push_back({"qk_norm_rope",

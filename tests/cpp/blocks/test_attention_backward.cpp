@@ -346,7 +346,8 @@ Rope table(std::int64_t head, std::int64_t width = 0, bool interleaved = false, 
 TEST(QkvBackward, IsTheDerivative) {
   for (const QkvCase& c :
        {QkvCase{table(8)}, QkvCase{.rope = table(8), .tokens = 70}, QkvCase{table(8), true}, QkvCase{table(12, 8)},
-        QkvCase{table(80)}, QkvCase{table(8, 4, true, 1.25)}, QkvCase{table(8, 0, false, 1.25)},
+        QkvCase{table(80)}, QkvCase{table(80, 32), true}, QkvCase{table(8, 4, true, 1.25), true},
+        QkvCase{table(8, 4, true, 1.25)}, QkvCase{table(8, 0, false, 1.25)},
         QkvCase{table(8), false, NormWeight::Gamma}, QkvCase{table(8), true, NormWeight::OnePlusGamma},
         QkvCase{table(128, 64), false, NormWeight::Gamma}}) {
     SCOPED_TRACE(::testing::Message() << "head " << c.rope.head << " width " << c.rope.width << " bias " << c.bias);
