@@ -2,7 +2,8 @@
 // differentiate() of the program the forward ran; attention alone has kernels of its own. docs/training.md tells how
 // the parts fit. Shapes, weights and devices are those of blocks.h. Gradients by parameters are *added* to the tensors
 // the caller gives (main gradients, of f32 or of the parameter's dtype); a parameter without one is frozen, and no
-// product is run for it.
+// product is run for it. What is returned has the stream's dtype. Errors of all: ValueError and TypeError that name
+// call and argument, for shapes, dtypes and devices before anything is written; as gemm.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +50,11 @@ struct StreamGradient {
   std::optional<Tensor> d_x;        ///< (T,d), what reaches x past the norm, by the next residual sum
 };
 
-/// The gradient (T,d) by x of a stream, and so by both terms of the sum residual_norm made, or by the argument of
-/// enter_norm: d_h⊙γ − x·(r²·s/d) + d_x. `norm`: of the stream. into.bias: of residual_norm.
 struct StreamParameterGradients {
-  MainGradient norm_weight, bias;  ///< (d,)
+  MainGradient norm_weight, bias;  ///< (d,); bias: that of residual_norm
 };
+/// The gradient (T,d) by x of a stream, and so by both terms of the sum residual_norm made, or by the argument of
+/// enter_norm: d_h⊙γ − x·(r²·s/d) + d_x, in x's dtype. `norm`: of the stream.
 Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream, const RmsNorm& norm,
                        const StreamParameterGradients& into = {}, const Execution& where = {});
 

@@ -4,7 +4,6 @@
 
 #include "blocks/indices.h"
 #include "blocks/llama/embedding_gradient.h"
-#include "blocks/llama/rope_frequencies.h"
 #include "blocks/llama/state.h"
 #include "blocks/training/gradients.h"
 #include "core/check.h"
@@ -105,7 +104,7 @@ class LlamaModel::Step {
 
   NormedStream forward(const TensorView& tokens) {
     const std::int64_t sequences = options_.layers.sequences;
-    tables_ = rope_tables(state_.frequencies, 0, tokens.shape(0) / sequences, sequences);
+    tables_ = state_.tables(0, tokens.shape(0) / sequences, sequences, where_);
     NormedStream stream = enter_norm(state_.embedded(kCall, tokens, where_), norm(0), where_);
     for (std::size_t i = 0; i < layers_; ++i) {
       SavedLayer saved;
