@@ -126,7 +126,7 @@ void bind_model_training(nb::class_<ModelObject>& model) {
           "loss_and_gradients", &loss_and_gradients, "tokens"_a, "targets"_a, "gradients"_a = nb::none(), nb::kw_only(),
           "trainable"_a = nb::none(), "dtype"_a = nb::none(), "reduction"_a = "mean", "ignore_index"_a = -100,
           "factor"_a = 1.0, "policy"_a = "fast", "chunk_tokens"_a = 0,
-          "The Loss, and its gradients in a dict by the checkpoint's names.\n\n"
+          "The Loss, its per_token flat, and its gradients in a dict by the checkpoint's names.\n\n"
           "tokens, targets: (T,), or (B, T) for B sequences of equal length that do not see each other.\n"
           "gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; "
           "what it leaves out is frozen, and no product is run for it. None: new tensors, of all parameters or of "

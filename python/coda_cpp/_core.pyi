@@ -1010,7 +1010,7 @@ class LlamaModel:
 
     def loss_and_gradients(self, tokens: object, targets: object, gradients: object | None = None, *, trainable: Sequence[str] | None = None, dtype: object | None = None, reduction: str = 'mean', ignore_index: int = -100, factor: float = 1.0, policy: str = 'fast', chunk_tokens: int = 0) -> tuple:
         """
-        The Loss, and its gradients in a dict by the checkpoint's names.
+        The Loss, its per_token flat, and its gradients in a dict by the checkpoint's names.
 
         tokens, targets: (T,), or (B, T) for B sequences of equal length that do not see each other.
         gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; what it leaves out is frozen, and no product is run for it. None: new tensors, of all parameters or of those `trainable` names, in `dtype` or in each parameter's.
