@@ -37,6 +37,7 @@ HEADERS = {
     "tune.h": "tune",
     "safetensors.h": "io",
     "blocks.h": "blocks",
+    "training.h": "blocks",
     "model.h": "blocks",
 }
 UMBRELLA = "coda.h"

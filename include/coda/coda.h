@@ -18,4 +18,5 @@
 #include "coda/safetensors.h"
 #include "coda/schedule.h"
 #include "coda/tensor.h"
+#include "coda/training.h"
 #include "coda/tune.h"

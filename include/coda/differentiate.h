@@ -41,6 +41,9 @@ struct DifferentiateOptions {
   bool recompute_acc = false;
   /// Tile outputs of the forward that the backward may load. Nothing: all of them.
   std::optional<std::vector<std::string>> saved{};
+  /// Tile outputs of the forward that the backward writes again under their names, made from what it has: of a forward
+  /// whose output was not kept. It never loads them.
+  std::vector<std::string> remade{};
   /// Columns or rows an entry of the partials it stores covers, a multiple of 64.
   std::int64_t partial_width = 64;
 };

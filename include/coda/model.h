@@ -10,6 +10,7 @@
 
 #include "coda/blocks.h"
 #include "coda/problem.h"
+#include "coda/training.h"
 
 namespace coda {
 
@@ -63,6 +64,17 @@ class LlamaModel {
   Loss loss(const TensorView& tokens, const TensorView& targets, LossReduction reduction = LossReduction::Mean,
             std::int64_t ignore_index = -100, const Execution& where = {}) const;
 
+  /// The tensors the model runs with, under the checkpoint's names, a tied head left out: what gradients can be had of.
+  Operands parameters() const;
+
+  /// The loss, and its gradient by each parameter `gradients` names, added to the tensor given for it: of the
+  /// parameter's shape, in f32 or in its dtype. The others are frozen: no product is run for them, nor for layers below
+  /// all of `gradients`. The gradient by a tied head is part of that by the embedding. tokens, targets: (T,), all
+  /// sequences one behind the other. Two runs give the same bits. Errors: ValueError, TypeError, IndexError before
+  /// anything is written; NotImplementedError on a GPU.
+  Loss loss_and_gradients(const TensorView& tokens, const TensorView& targets, const Operands& gradients,
+                          const TrainingOptions& options = {}, const Execution& where = {}) const;
+
   /// Hidden state (T,d) after each layer, called in order: index 0 is the embedding, `layers` the last layer's output
   /// before the final norm. On the model's device; on a GPU what writes it may still be queued on the stream.
   using LayerObserver = std::function<void(std::int64_t index, const TensorView& hidden)>;
@@ -80,6 +92,7 @@ class LlamaModel {
 
  private:
   struct State;
+  class Step;
   explicit LlamaModel(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
 };

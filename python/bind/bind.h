@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "coda/blocks.h"
 #include "coda/dtype.h"
 #include "coda/program.h"
+#include "coda/training.h"
 #include "core/check.h"
 
 namespace coda::python {
@@ -28,6 +28,8 @@ void bind_plan(nb::module_& module);
 void bind_blocks(nb::module_& module);
 void bind_layer(nb::module_& module);
 void bind_model(nb::module_& module);
+void bind_training(nb::module_& module);
+void bind_layer_training(nb::module_& module);
 
 /// A dtype as people write it: coda_cpp.bf16, "bf16", "bfloat16", torch.bfloat16, numpy.float32, ml_dtypes.bfloat16.
 /// Errors: TypeError, beginning with `call`.
@@ -69,6 +71,10 @@ inline LossReduction to_loss_reduction(std::string_view call, std::string_view w
   return from_word<LossReduction>(
       call, "reduction", word,
       {{"mean", LossReduction::Mean}, {"sum", LossReduction::Sum}, {"none", LossReduction::None}});
+}
+
+inline SavedPolicy to_policy(std::string_view call, std::string_view word) {
+  return from_word<SavedPolicy>(call, "policy", word, {{"fast", SavedPolicy::Fast}, {"lean", SavedPolicy::Lean}});
 }
 
 }  // namespace coda::python

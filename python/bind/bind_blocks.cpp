@@ -11,12 +11,6 @@ namespace {
 
 using namespace nb::literals;
 
-template <class Run>
-auto without_gil(Run run) {
-  const nb::gil_scoped_release release;
-  return run();
-}
-
 void bind_norm(nb::module_& m) {
   nb::class_<NormObject>(m, "RmsNorm", "An RMSNorm: weight (d,), eps, and how the weight enters.")
       .def(

@@ -78,13 +78,15 @@ void bind_differentiate(nb::module_& module) {
   module.def(
       "differentiate",
       [](const Program& forward, const std::vector<std::string>& wrt, const std::vector<Cotangent>& cotangents,
-         bool recompute_acc, const std::optional<std::vector<std::string>>& saved, std::int64_t partial_width) {
+         bool recompute_acc, const std::optional<std::vector<std::string>>& saved,
+         const std::vector<std::string>& remade, std::int64_t partial_width) {
         Backward backward = differentiate(
-            forward, wrt, cotangents, {.recompute_acc = recompute_acc, .saved = saved, .partial_width = partial_width});
+            forward, wrt, cotangents,
+            {.recompute_acc = recompute_acc, .saved = saved, .remade = remade, .partial_width = partial_width});
         return std::pair(std::move(backward.program), std::move(backward.gradients));
       },
-      "forward"_a, "wrt"_a, "cotangents"_a, nb::kw_only(), "recompute_acc"_a, "saved"_a.none(), "partial_width"_a,
-      "The backward program and its gradients; coda_cpp.differentiate is the interface.");
+      "forward"_a, "wrt"_a, "cotangents"_a, nb::kw_only(), "recompute_acc"_a, "saved"_a.none(), "remade"_a,
+      "partial_width"_a, "The backward program and its gradients; coda_cpp.differentiate is the interface.");
   module.def("with_saved", &with_saved, "forward"_a, "values"_a,
              "The program that stores `values` too; coda_cpp.with_saved is the interface.");
 }

@@ -13,48 +13,6 @@ using namespace nb::literals;
 
 using epilogues::Rope;
 
-/// A rotary embedding with the tensors its angles come from.
-struct RopeObject {
-  Rope rope;
-  RopeTensors tensors;
-  std::vector<Array> held;
-};
-
-struct LayerObject {
-  LayerWeights weights;
-  std::vector<Array> held;
-};
-
-using OptionalNorm = std::optional<NormObject>;
-
-std::optional<RmsNorm> norm_of(const OptionalNorm& object, std::vector<Array>& held) {
-  if (!object) return {};
-  held.push_back(object->weight);
-  return object->norm;
-}
-
-RmsNorm norm_of(const NormObject& object, std::vector<Array>& held) {
-  held.push_back(object.weight);
-  return object.norm;
-}
-
-/// What a caller gives for the projections to q, k and v; biases may be None.
-struct QkvObjects {
-  const nb::object &q, &k, &v, &q_bias, &k_bias, &v_bias;
-  const OptionalNorm &q_norm, &k_norm;
-};
-
-QkvWeights qkv_weights(Arguments& args, const QkvObjects& given, std::vector<Array>& norms) {
-  return {.q = args.required("q", given.q),
-          .k = args.required("k", given.k),
-          .v = args.required("v", given.v),
-          .q_bias = args.optional("q_bias", given.q_bias),
-          .k_bias = args.optional("k_bias", given.k_bias),
-          .v_bias = args.optional("v_bias", given.v_bias),
-          .q_norm = norm_of(given.q_norm, norms),
-          .k_norm = norm_of(given.k_norm, norms)};
-}
-
 void bind_rope(nb::module_& m) {
   nb::class_<RopeObject>(m, "Rope",
                          "A rotary embedding and its angles: positions (T,), and frequencies (width/2,) or "

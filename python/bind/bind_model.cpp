@@ -6,20 +6,12 @@
 
 #include "bind.h"
 #include "blocks.h"
-#include "coda/model.h"
+#include "model.h"
 
 namespace coda::python {
 namespace {
 
 using namespace nb::literals;
-
-/// A model and, when it shares its weights, the tensors that own them.
-struct ModelObject {
-  LlamaModel model;
-  std::vector<Array> held;
-
-  Execution execution() const { return execution_on(model.device()); }
-};
 
 /// "cpu", "cuda", "cuda:1", or a torch.device.
 Device to_device(const nb::object& device, std::string_view call) {
@@ -31,25 +23,6 @@ Device to_device(const nb::object& device, std::string_view call) {
   REQUIRE(ValueError, text.starts_with("cuda:") && digits, call, ": device is '", text,
           "', expected 'cpu', 'cuda' or 'cuda:N'");
   return {DeviceKind::Cuda, std::stoi(text.substr(5))};
-}
-
-/// Token numbers: a tensor (T,), or a list of ints.
-struct Tokens {
-  Array array;
-  TensorView view;
-};
-
-Tokens read_tokens(std::string_view call, const char* name, const nb::object& object) {
-  nb::object tensor = object;
-  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
-    const auto numbers = nb::cast<std::vector<std::int64_t>>(object);
-    const Tensor made = Tensor::empty({static_cast<std::int64_t>(numbers.size())}, DType::I64);
-    std::copy(numbers.begin(), numbers.end(), made.data<std::int64_t>());
-    tensor = export_whole(made, Framework::Numpy);
-  }
-  Tokens tokens{import_array(tensor, {call, concat("argument '", name, "'")}), {}};
-  tokens.view = tokens.array.view();
-  return tokens;
 }
 
 void bind_config(nb::module_& m) {
@@ -151,7 +124,8 @@ std::vector<std::int64_t> generate(const ModelObject& self, const nb::object& pr
 }
 
 void bind_llama(nb::module_& m) {
-  nb::class_<ModelObject>(m, "LlamaModel", "A LLaMA-family model. tokens: (T,) i32 or i64, or a list of ints.")
+  nb::class_<ModelObject> model(m, "LlamaModel", "A LLaMA-family model. tokens: (T,) i32 or i64, or a list of ints.");
+  model
       .def("__init__", &init_model, "config"_a, "tensors"_a, "dtype"_a = nb::none(), "share"_a = false,
            "device"_a = "cpu",
            "From a checkpoint's tensors by name. config: a LlamaConfig, the text of a config.json, or its dict; dtype: "
@@ -182,6 +156,7 @@ void bind_llama(nb::module_& m) {
            "temperature"_a = 0.0, "top_p"_a = 1.0, "seed"_a = 0,
            "The next `count` tokens, greedy at temperature 0. Calls on_token(token) for each; it may return False to "
            "stop, and what it raises is raised here.");
+  bind_model_training(model);
 }
 
 }  // namespace

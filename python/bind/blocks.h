@@ -50,6 +50,55 @@ class Arguments {
   std::vector<Array> held_;
 };
 
+/// A rotary embedding with the tensors its angles come from.
+struct RopeObject {
+  epilogues::Rope rope;
+  RopeTensors tensors;
+  std::vector<Array> held;
+};
+
+/// Weights of a decoder layer with their owners.
+struct LayerObject {
+  LayerWeights weights;
+  std::vector<Array> held;
+};
+
+using OptionalNorm = std::optional<NormObject>;
+
+inline std::optional<RmsNorm> norm_of(const OptionalNorm& object, std::vector<Array>& held) {
+  if (!object) return {};
+  held.push_back(object->weight);
+  return object->norm;
+}
+
+inline RmsNorm norm_of(const NormObject& object, std::vector<Array>& held) {
+  held.push_back(object.weight);
+  return object.norm;
+}
+
+/// What a caller gives for the projections to q, k and v; biases may be None.
+struct QkvObjects {
+  const nb::object &q, &k, &v, &q_bias, &k_bias, &v_bias;
+  const OptionalNorm &q_norm, &k_norm;
+};
+
+inline QkvWeights qkv_weights(Arguments& args, const QkvObjects& given, std::vector<Array>& norms) {
+  return {.q = args.required("q", given.q),
+          .k = args.required("k", given.k),
+          .v = args.required("v", given.v),
+          .q_bias = args.optional("q_bias", given.q_bias),
+          .k_bias = args.optional("k_bias", given.k_bias),
+          .v_bias = args.optional("v_bias", given.v_bias),
+          .q_norm = norm_of(given.q_norm, norms),
+          .k_norm = norm_of(given.k_norm, norms)};
+}
+
+template <class Run>
+auto without_gil(Run run) {
+  const nb::gil_scoped_release release;
+  return run();
+}
+
 inline nb::object export_whole(const Tensor& tensor, Framework framework) {
   const auto shape = tensor.view().shape();
   return export_tensor(tensor, {shape.begin(), shape.end()}, framework);

@@ -18,7 +18,7 @@ from ._core import (Builder, Cotangent, DType, Factor, Gradient, LlamaConfig, Ll
                     max, min, mul, neg, not_equal, num_threads, pair, parse_program, quick_gelu, rcp, reduce_col,
                     reduce_row, reglu, relu, relu_squared, round_to, rsqrt, select, select_col, set_num_threads,
                     sigmoid, silu, sin, span_sum, split, sqrt, square, sub, swiglu, tanh)
-from . import blocks, epilogues
+from . import blocks, epilogues, training
 from .differentiate import Backward, differentiate, with_saved
 from .epilogue import (Col, Epilogue, Output, Partials, Row, Scalar, Tile, col_index, constant, epilogue, output,
                        row_index)

@@ -628,7 +628,7 @@ class Gradient:
 
     def __repr__(self) -> str: ...
 
-def differentiate(forward: Program, wrt: Sequence[str], cotangents: Sequence[Cotangent], *, recompute_acc: bool, saved: Sequence[str] | None, partial_width: int) -> tuple[Program, list[Gradient]]:
+def differentiate(forward: Program, wrt: Sequence[str], cotangents: Sequence[Cotangent], *, recompute_acc: bool, saved: Sequence[str] | None, remade: Sequence[str], partial_width: int) -> tuple[Program, list[Gradient]]:
     """
     The backward program and its gradients; coda_cpp.differentiate is the interface.
     """
@@ -795,6 +795,131 @@ class LayerWeights:
 def transformer_layer(stream: NormedStream, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu') -> NormedStream:
     """One decoder layer, ending in what the next norm needs."""
 
+class SavedStream:
+    """What a backward keeps of a NormedStream."""
+
+    @property
+    def x(self) -> object:
+        """(T, d), the residual stream."""
+
+    @property
+    def sum_sq(self) -> object:
+        """(T, partials) f32, partial sums of x^2."""
+
+class StreamGradient:
+    """
+    The gradient of a loss by a NormedStream, from the block that read the stream to the one that made it; stream_backward takes the product with the weights.
+    """
+
+    def add_residual(self, d_x: object) -> None:
+        """
+        Takes along what reaches x past the norm, (T, d): the gradient by the next residual sum.
+        """
+
+def saved_stream(stream: NormedStream, policy: str = 'fast') -> SavedStream:
+    """
+    What a backward needs of a stream. policy: 'fast' keeps all partial sums of x^2, 'lean' one number a token.
+    """
+
+def stream_backward(gradient: StreamGradient, stream: SavedStream, norm: RmsNorm, *, into: object | None = None) -> object:
+    """
+    The gradient (T, d) by x of a stream: by both terms of residual_norm's sum, or by enter_norm's argument.
+    into: {'norm_weight': (d,), 'bias': (d,)}, tensors the gradients by parameters are added to.
+    """
+
+def norm_linear_backward(d_out: object, out: object, stream: SavedStream, norm: RmsNorm, weight: object, bias: object | None = None, *, into: object | None = None) -> StreamGradient:
+    """
+    Backward of norm_linear. d_out, out: (T, n). into: {'weight': (n, d), 'bias': (n,)}.
+    """
+
+class GatedMlp:
+    """The result of gated_mlp_saved and what its backward needs."""
+
+    @property
+    def y(self) -> object:
+        """(T, f), the result."""
+
+    @property
+    def gate(self) -> object:
+        """(T, f), what the activation was applied to."""
+
+    @property
+    def up(self) -> object:
+        """(T, f), what it was multiplied by."""
+
+def gated_mlp_saved(stream: NormedStream, norm: RmsNorm, gate_weight: object, up_weight: object, gate: str = 'swiglu', gate_bias: object | None = None, up_bias: object | None = None) -> GatedMlp:
+    """gated_mlp that keeps what its backward needs."""
+
+def gated_mlp_backward(d_out: object, down: object, saved: GatedMlp, stream: SavedStream, norm: RmsNorm, gate_weight: object, up_weight: object, gate: str = 'swiglu', gate_bias: object | None = None, up_bias: object | None = None, *, remake_y: bool = False, into: object | None = None) -> tuple:
+    """
+    Backward of gated_mlp with y @ down.T behind it, of which d_out (T, n) is the gradient: the StreamGradient, and y (T, f), kept or made again.
+    into: {'gate', 'up': (f, d), 'gate_bias', 'up_bias': (f,)}. The gradient by down is d_out.T @ y.
+    """
+
+class SavedAttention:
+    """The result of causal_attention_saved and what its backward needs."""
+
+    @property
+    def out(self) -> object:
+        """(T, heads*head), the result."""
+
+    @property
+    def lse(self) -> object:
+        """(T, heads) f32, log-sum-exp of the scaled scores."""
+
+def causal_attention_saved(q: object, k: object, v: object, *, heads: int, kv_heads: int, sequences: int = 1, scale: float = 0.0) -> SavedAttention:
+    """
+    causal_attention over `sequences` sequences of equal length, one behind the other, that keeps what its backward needs. q: (T, heads*head); k, v: (T, kv_heads*head).
+    """
+
+def causal_attention_backward(d_out: object, q: object, k: object, v: object, saved: SavedAttention, *, heads: int, kv_heads: int, sequences: int = 1, scale: float = 0.0) -> tuple:
+    """The gradients by q, k and v. d_out: (T, heads*head)."""
+
+def lm_head_loss_backward(stream: NormedStream, norm: RmsNorm, weight: object, targets: object, reduction: str = 'mean', ignore_index: int = -100, *, factor: float = 1.0, chunk_tokens: int = 0, into: object | None = None) -> tuple:
+    """
+    lm_head_loss and its backward at once, over chunks of tokens: the Loss and the StreamGradient. factor: of the gradients; chunk_tokens: whose logits are in memory at a time, a multiple of 64, 0 for about 64 MB of them; into: {'weight': (V, d)}.
+    """
+
+class SavedQkv:
+    """The results of qkv_rope_saved and what its backward needs."""
+
+    @property
+    def q(self) -> object:
+        """(T, heads*head), rotated."""
+
+    @property
+    def k(self) -> object:
+        """(T, kv_heads*head), rotated."""
+
+    @property
+    def v(self) -> object:
+        """(T, kv_heads*head)."""
+
+def qkv_rope_saved(stream: NormedStream, norm: RmsNorm, q: object, k: object, v: object, rope: Rope, *, q_bias: object | None = None, k_bias: object | None = None, v_bias: object | None = None, q_norm: RmsNorm | None = None, k_norm: RmsNorm | None = None) -> SavedQkv:
+    """qkv_rope that keeps what its backward needs."""
+
+def qkv_rope_backward(d_q: object, d_k: object, d_v: object, saved: SavedQkv, stream: SavedStream, norm: RmsNorm, q: object, k: object, v: object, rope: Rope, *, q_bias: object | None = None, k_bias: object | None = None, v_bias: object | None = None, q_norm: RmsNorm | None = None, k_norm: RmsNorm | None = None, into: object | None = None) -> StreamGradient:
+    """
+    Backward of qkv_rope. into: {'q', 'k', 'v': (rows, d), 'q_bias', 'k_bias', 'v_bias': (rows,), 'q_norm', 'k_norm': (head,)}.
+    """
+
+class SavedLayer:
+    """What transformer_layer_saved keeps."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of what is kept."""
+
+def transformer_layer_saved(stream: NormedStream, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu', sequences: int = 1, policy: str = 'fast') -> tuple:
+    """
+    transformer_layer over `sequences` sequences of equal length, one behind the other, that keeps what its backward needs: the stream and a SavedLayer. policy: 'fast' keeps the MLP's activation, 'lean' makes it again.
+    """
+
+def transformer_layer_backward(gradient: StreamGradient, output: SavedStream, saved: SavedLayer, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu', sequences: int = 1, into: object | None = None) -> StreamGradient:
+    """
+    From the gradient by a layer's result, kept as `output`, to that by the stream it began with. into: tensors by the names of LayerWeights, and 'next_norm' for the norm that reads the result; that of input_norm is added by the backward of what made the stream.
+    """
+
 class LlamaConfig:
     """What config.json says of a LLaMA-family model."""
 
@@ -876,6 +1001,22 @@ class LlamaModel:
     def generate(self, prompt: object, count: int, on_token: object | None = None, *, temperature: float = 0.0, top_p: float = 1.0, seed: int = 0) -> list[int]:
         """
         The next `count` tokens, greedy at temperature 0. Calls on_token(token) for each; it may return False to stop, and what it raises is raised here.
+        """
+
+    def parameter_names(self) -> list[str]:
+        """
+        Names of the model's tensors as the checkpoint has them, a tied head left out: what gradients can be had of.
+        """
+
+    def loss_and_gradients(self, tokens: object, targets: object, gradients: object | None = None, *, trainable: Sequence[str] | None = None, dtype: object | None = None, reduction: str = 'mean', ignore_index: int = -100, factor: float = 1.0, policy: str = 'fast', chunk_tokens: int = 0) -> tuple:
+        """
+        The Loss, its per_token flat, and its gradients in a dict by the checkpoint's names.
+
+        tokens, targets: (T,), or (B, T) for B sequences of equal length that do not see each other.
+        gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; what it leaves out is frozen, and no product is run for it. None: new tensors, of all parameters or of those `trainable` names, in `dtype` or in each parameter's.
+        reduction: 'mean' over the targets that are not ignore_index, or 'sum'. factor: of the gradients, 1/steps where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.
+
+        A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same bits. Raises ValueError, TypeError and IndexError before anything is written; NotImplementedError on a GPU.
         """
 
 def set_num_threads(count: int) -> None:

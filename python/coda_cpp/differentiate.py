@@ -34,7 +34,8 @@ class Backward:
 
 
 def differentiate(epilogue: Any, /, wrt: Iterable[str], cotangents: Iterable[_core.Cotangent], *,
-                  recompute_acc: bool = False, saved: Iterable[str] | None = None, partial_width: int = 64) -> Backward:
+                  recompute_acc: bool = False, saved: Iterable[str] | None = None, remade: Iterable[str] = (),
+                  partial_width: int = 64) -> Backward:
     """The program that computes, from the cotangents of the outputs of `epilogue`, the gradients by `wrt`.
 
     epilogue: what gemm takes: a Program, an @epilogue function, or a name of the library.
@@ -43,6 +44,7 @@ def differentiate(epilogue: Any, /, wrt: Iterable[str], cotangents: Iterable[_co
     is mentioned, and several for one output are summed.
     recompute_acc: the accumulators of the backward are the forward's own, computed again from the same A and B; then no
     cotangent arrives as the accumulator. saved: tile outputs of the forward the backward may load; None: all of them.
+    remade: tile outputs of the forward, which was run without keeping them, that the backward writes again.
     partial_width: columns or rows an entry of the partials it stores covers, a multiple of 64.
 
     Shapes: the gradient by an accumulator or a tile is (M, N). That by a Row is (M / partial_width, N) and that by a Col
@@ -63,7 +65,9 @@ def differentiate(epilogue: Any, /, wrt: Iterable[str], cotangents: Iterable[_co
     given = _cotangents(cotangents)
     allowed = None if saved is None else _names(saved, "differentiate", "saved")
     program, gradients = _core.differentiate(forward, _names(wrt, "differentiate", "wrt"), given,
-                                             recompute_acc=recompute_acc, saved=allowed, partial_width=partial_width)
+                                             recompute_acc=recompute_acc, saved=allowed,
+                                             remade=_names(remade, "differentiate", "remade"),
+                                             partial_width=partial_width)
     return _sorted_inputs(forward, program, gradients)
 
 

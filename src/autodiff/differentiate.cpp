@@ -149,11 +149,20 @@ Backward differentiate(const Program& program, const std::vector<std::string>& w
   pullback.run();
   Gradients gradients(b, forward, pullback);
   for (const std::string& name : wrt) gradients.store(name);
+  for (const std::string& output : options.remade) values.store_again(output);
   values.store_remade();
-  const Reduced reduced = reduce_open_sums(b.build(), gradients.open_sums(), options.partial_width);
-  const Program backward = simplify(values.load_remade(simplify(reduced.program)));
-  values.require_known(backward);
-  return {Program(in_order_of_stores(backward.data())), gradients.finished(reduced.finish)};
+  const Program raw = b.build();
+  const auto derived = [&](bool apart) {
+    const Reduced reduced = reduce_open_sums(raw, gradients.open_sums(), options.partial_width, apart);
+    const Program known = values.load_remade(simplify(reduced.program));
+    const Program backward = simplify(put_together(known, reduced.terms));
+    return Backward{Program(in_order_of_stores(backward.data())), gradients.finished(reduced.finish)};
+  };
+  const Backward backward = derived(false);
+  if (values.is_known(backward.program)) return backward;
+  const Backward multiplied_out = derived(true);
+  values.require_known(multiplied_out.program);
+  return multiplied_out;
 }
 
 Program with_saved(const Program& forward, const std::vector<std::string>& values) {

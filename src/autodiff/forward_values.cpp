@@ -44,6 +44,7 @@ void ForwardValues::find_stored(const DifferentiateOptions& options) {
     if (output.role != Role::Output || output.shape != Shape::Tile) continue;
     const auto& saved = options.saved;
     if (saved && std::find(saved->begin(), saved->end(), output.name) == saved->end()) continue;
+    if (std::find(options.remade.begin(), options.remade.end(), output.name) != options.remade.end()) continue;
     stored_[index(node.args[0])] = node.index;
   }
 }
@@ -191,6 +192,12 @@ Value ForwardValues::invert(NodeId id) {
 
 Value ForwardValues::load_stored(NodeId id) { return load_like(b_, as_input(forward_.operand(stored_[index(id)]))); }
 
+void ForwardValues::store_again(const std::string& output) {
+  for (const Node& node : forward_.nodes())
+    if (node.kind == NodeKind::Store && forward_.operand(node.index).name == output)
+      b_.store(output, of(node.args[0]), {.dtype = forward_.operand(node.index).dtype});
+}
+
 std::vector<bool> ForwardValues::depends_on_missing() const {
   std::vector<bool> depends(source_.size(), false);
   for (NodeId id = 0; id < static_cast<NodeId>(source_.size()); ++id) {
@@ -243,6 +250,10 @@ Program ForwardValues::load_remade(const Program& program) const {
     data.nodes.push_back(std::move(node));
   }
   return Program(std::move(data));
+}
+
+bool ForwardValues::is_known(const Program& program) const {
+  return std::ranges::none_of(missing_, [&](const auto& value) { return program.find_operand(value.first) >= 0; });
 }
 
 void ForwardValues::require_known(const Program& program) const {

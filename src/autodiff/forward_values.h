@@ -18,6 +18,9 @@ class ForwardValues {
   /// unless nothing needs it any more once the program is simplified.
   Value of(NodeId id);
 
+  /// Stores an output of the forward again.
+  void store_again(const std::string& output);
+
   /// Stores each output that the backward loads, but whose making depends on a value that cannot be had, made from that
   /// value: simplify then sees how the two are related, and may need only the output.
   void store_remade();
@@ -25,7 +28,9 @@ class ForwardValues {
   /// The simplified program with loads in the place of what store_remade stored.
   Program load_remade(const Program& program) const;
 
-  /// Errors: ValueError naming the value that the program needs and that cannot be had.
+  /// False when the program needs a value that cannot be had.
+  bool is_known(const Program& program) const;
+  /// Errors: ValueError naming such a value.
   void require_known(const Program& program) const;
 
  private:

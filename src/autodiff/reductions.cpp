@@ -1,6 +1,8 @@
 #include "autodiff/reductions.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "autodiff/remake.h"
@@ -104,8 +106,61 @@ Program finishing_program(const Program::Data& data, const Factored& sum, Axis a
   return simplify(b.build());
 }
 
+struct Term {
+  NodeId id;
+  bool is_negative;
+};
+
+// The terms of a tile, products with sums multiplied out.
+std::vector<Term> terms_of(Program::Data& data, const Term& whole) {
+  const Node node = node_of(data, whole.id);
+  const auto is_sum = [&](NodeId id) {
+    const Node& of = node_of(data, id);
+    return of.kind == NodeKind::Map && (of.op == Op::Add || of.op == Op::Sub);
+  };
+  const auto both = [&](Op op, NodeId first, NodeId second) {
+    std::vector<Term> terms = terms_of(data, {first, whole.is_negative});
+    const std::vector<Term> more = terms_of(data, {second, whole.is_negative != (op == Op::Sub)});
+    terms.insert(terms.end(), more.begin(), more.end());
+    return terms;
+  };
+  if (is_sum(whole.id)) return both(node.op, node.args[0], node.args[1]);
+  if (node.kind != NodeKind::Map || node.op != Op::Mul) return {whole};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!is_sum(node.args[i])) continue;
+    const Node sum = node_of(data, node.args[i]);
+    const NodeId first = append_map(data, Op::Mul, {sum.args[0], node.args[1 - i]});
+    const NodeId second = append_map(data, Op::Mul, {sum.args[1], node.args[1 - i]});
+    return both(sum.op, first, second);
+  }
+  return {whole};
+}
+
+void store_reduction(Program::Data& data, NodeId of, Node store, Axis axis, std::int64_t width) {
+  store.args = {append(data, {.kind = NodeKind::Reduce, .args = {of}, .axis = axis, .period = width})};
+  data.nodes.back().name = data.operands[static_cast<std::size_t>(store.index)].name;
+  append(data, std::move(store));
+}
+
+// Stores each term to an output of its own, the first to that of the sum.
+std::vector<SumTerm> store_apart(Program::Data& data, const Node& store, NodeId sum, Axis axis, std::int64_t width) {
+  const Operand operand = data.operands[static_cast<std::size_t>(store.index)];
+  std::vector<SumTerm> stored;
+  for (const Term& term : terms_of(data, {sum, false})) {
+    Node to = store;
+    if (!stored.empty()) {
+      to.index = static_cast<int>(data.operands.size());
+      data.operands.push_back(operand);
+      data.operands.back().name = concat(operand.name, "_term", stored.size());
+    }
+    stored.push_back({data.operands[static_cast<std::size_t>(to.index)].name, term.is_negative});
+    store_reduction(data, term.id, to, axis, width);
+  }
+  return stored;
+}
+
 // Stores the sum of a tile along the open axis to the operand, which then becomes one of partials.
-void store_sum(Reduced& reduced, Program::Data& data, Node store, const OpenSum& open, std::int64_t width) {
+void store_sum(Reduced& reduced, Program::Data& data, Node store, const OpenSum& open, std::int64_t width, bool apart) {
   Operand& operand = data.operands[static_cast<std::size_t>(store.index)];
   const std::string gradient = operand.name;
   operand.shape = open.axis == Axis::Row ? Shape::Col : Shape::Row;
@@ -116,16 +171,19 @@ void store_sum(Reduced& reduced, Program::Data& data, Node store, const OpenSum&
     operand.name = "s_" + gradient.substr(2);
     reduced.finish[gradient] = {operand.name, finishing_program(data, sum, open.axis, operand.name, gradient)};
     store.args[0] = *sum.rest;
+    if (apart && open.axis == Axis::Row) {
+      const std::string output = operand.name;
+      reduced.terms[output] = store_apart(data, store, *sum.rest, open.axis, width);
+      return;
+    }
   }
-  Node reduce{.kind = NodeKind::Reduce, .args = store.args, .axis = open.axis, .period = width};
-  store.args = {append(data, std::move(reduce))};
-  data.nodes.back().name = operand.name;
-  append(data, std::move(store));
+  store_reduction(data, store.args[0], store, open.axis, width);
 }
 
 }  // namespace
 
-Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width) {
+Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width,
+                         bool apart) {
   Reduced reduced;
   Program::Data data{raw.name(), raw.data().operands, {}};
   std::vector<NodeId> placed;
@@ -136,7 +194,7 @@ Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum
       // Its name goes to the sum; no other may have it.
       for (Node& other : data.nodes)
         if (other.name == open->first || other.name == "s_" + open->first.substr(2)) other.name.clear();
-      store_sum(reduced, data, node, open->second, width);
+      store_sum(reduced, data, node, open->second, width, apart);
     } else {
       append(data, node);
     }
@@ -144,6 +202,54 @@ Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum
   }
   reduced.program = Program(std::move(data));
   return reduced;
+}
+
+Program put_together(const Program& program, const std::map<std::string, std::vector<SumTerm>>& terms) {
+  if (terms.empty()) return program;
+  std::set<std::string> apart, extra;  // outputs of terms; those that go
+  for (const auto& [output, sum] : terms)
+    for (const SumTerm& term : sum) (term.output == output ? apart : extra).insert(term.output);
+  apart.insert(extra.begin(), extra.end());
+  Program::Data data{program.name(), {}, {}};
+  std::vector<int> moved;
+  for (const Operand& operand : program.operands()) {
+    moved.push_back(static_cast<int>(data.operands.size()));
+    if (!extra.contains(operand.name)) data.operands.push_back(operand);
+  }
+  std::map<std::string, std::pair<NodeId, NodeId>> found;  // reduction and store of each term, in the program
+  std::set<NodeId> reductions;
+  for (NodeId id = 0; id < static_cast<NodeId>(program.nodes().size()); ++id) {
+    const Node& node = program.node(id);
+    if (node.kind != NodeKind::Store || !apart.contains(program.operand(node.index).name)) continue;
+    found[program.operand(node.index).name] = {node.args[0], id};
+    reductions.insert(node.args[0]);
+  }
+  std::vector<NodeId> placed;
+  for (NodeId id = 0; id < static_cast<NodeId>(program.nodes().size()); ++id) {
+    Node node = program.node(id);
+    placed.push_back(static_cast<NodeId>(data.nodes.size()));
+    const bool is_named = node.kind == NodeKind::Load || node.kind == NodeKind::Store;
+    if (reductions.contains(id)) continue;
+    if (node.kind == NodeKind::Store && apart.contains(program.operand(node.index).name)) continue;
+    for (NodeId& arg : node.args) arg = placed[static_cast<std::size_t>(arg)];
+    if (is_named) node.index = moved[static_cast<std::size_t>(node.index)];
+    data.nodes.push_back(std::move(node));
+  }
+  for (const auto& [output, sum] : terms) {
+    std::optional<NodeId> total;
+    for (const SumTerm& term : sum) {
+      const NodeId tile = placed[static_cast<std::size_t>(program.node(found.at(term.output).first).args[0])];
+      if (total)
+        total = append_map(data, term.is_negative ? Op::Sub : Op::Add, {*total, tile});
+      else
+        total = term.is_negative ? append_map(data, Op::Neg, {tile}) : tile;
+    }
+    const Node& reduction = program.node(found.at(output).first);
+    Node store = program.node(found.at(output).second);
+    store.index = moved[static_cast<std::size_t>(store.index)];
+    store_reduction(data, *total, std::move(store), reduction.axis, reduction.period);
+  }
+  return Program(std::move(data));
 }
 
 }  // namespace coda

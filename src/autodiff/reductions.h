@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coda/program.h"
 
@@ -22,13 +23,25 @@ struct Finish {
   Program program{};
 };
 
+/// A term of a finished sum that has an output of its own.
+struct SumTerm {
+  std::string output{};
+  bool is_negative = false;
+};
+
 struct Reduced {
   Program program{};
-  std::map<std::string, Finish> finish{};  ///< of each finished sum, by the output of the raw backward
+  std::map<std::string, Finish> finish{};               ///< of each finished sum, by the output of the raw backward
+  std::map<std::string, std::vector<SumTerm>> terms{};  ///< of sums taken apart, by output
 };
 
 /// The program with a reduction, one partial for every `width` columns or rows, in the place of each open sum, by
-/// output.
-Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width);
+/// output. `apart`: finished sums along rows are multiplied out, Σ u·(v − w) to Σ u·v and Σ u·w, each with an output of
+/// its own, so that simplify may move one inner product and not the other across a linear map.
+Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width,
+                         bool apart = false);
+
+/// The program with the terms of each sum put together again, in one reduction.
+Program put_together(const Program& program, const std::map<std::string, std::vector<SumTerm>>& terms);
 
 }  // namespace coda

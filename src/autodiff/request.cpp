@@ -58,17 +58,24 @@ class Checker {
   void check_options() const {
     REQUIRE(ValueError, options_.partial_width > 0 && options_.partial_width % 64 == 0, call_, "partial_width is ",
             options_.partial_width, ", expected a multiple of 64, above 0: a partial result covers whole tiles");
-    if (!options_.saved) return;
-    for (const std::string& name : *options_.saved) {
+    if (options_.saved) check_written_tiles("saved", *options_.saved);
+    check_written_tiles("remade", options_.remade);
+    for (std::size_t i = 0; i < options_.remade.size(); ++i)
+      REQUIRE(ValueError, std::count(options_.remade.begin(), options_.remade.end(), options_.remade[i]) == 1, call_,
+              "remade names '", options_.remade[i], "' twice, expected each once");
+  }
+
+ private:
+  void check_written_tiles(std::string_view option, const std::vector<std::string>& names) const {
+    for (const std::string& name : names) {
       const int index = forward_.find_operand(name);
       REQUIRE(
           ValueError,
           index >= 0 && forward_.operand(index).role == Role::Output && forward_.operand(index).shape == Shape::Tile,
-          call_, "saved names '", name, "', expected tiles the program writes");
+          call_, option, " names '", name, "', expected tiles the program writes");
     }
   }
 
- private:
   std::string known_wrt() const {
     std::string names;
     for (int i = 0; i < forward_.accumulators(); ++i) names += (names.empty() ? "" : ", ") + acc_name(i);

@@ -7,8 +7,6 @@
 namespace coda {
 namespace {
 
-constexpr std::int64_t kPartialUnit = 64;
-
 std::string expected_text(std::initializer_list<Extent> extents) {
   std::string shape, meaning;
   for (const Extent& extent : extents) {
@@ -50,18 +48,6 @@ Caller require_stream(std::string_view call, const NormedStream& stream) {
 void require_norm(const Caller& caller, std::string_view name, const RmsNorm& norm, std::int64_t width) {
   if (norm.kind == epilogues::NormWeight::None) return;
   require_shape(caller, name, norm.weight, {{width, "the width that is normalised"}});
-}
-
-std::int64_t partial_width_for(std::int64_t columns) {
-  const std::int64_t unit = kMaxPartials * kPartialUnit;
-  const std::int64_t units = std::max<std::int64_t>((columns + unit - 1) / unit, 1);
-  // 128 would shut out tiles of 192 columns, the fastest on a GPU where rows are so long; 192 only those of others.
-  return kPartialUnit * (units == 2 ? 3 : units);
-}
-
-std::int64_t partial_count_for(std::int64_t columns) {
-  const std::int64_t width = partial_width_for(columns);
-  return (columns + width - 1) / width;
 }
 
 epilogues::DelayedRms delayed(const NormedStream& stream, const RmsNorm& norm) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "blocks/partials.h"
 #include "coda/blocks.h"
 #include "problem/factors.h"
 
@@ -34,13 +35,6 @@ Caller require_stream(std::string_view call, const NormedStream& stream);
 
 /// Errors: ValueError for a weight of another length than `width`.
 void require_norm(const Caller& caller, std::string_view name, const RmsNorm& norm, std::int64_t width);
-
-/// Partials a load finishes.
-inline constexpr std::int64_t kMaxPartials = 64;
-
-/// The partial width that leaves at most kMaxPartials for `columns`.
-std::int64_t partial_width_for(std::int64_t columns);
-std::int64_t partial_count_for(std::int64_t columns);
 
 /// The delayed norm of a stream whose norm is `norm`.
 epilogues::DelayedRms delayed(const NormedStream& stream, const RmsNorm& norm);

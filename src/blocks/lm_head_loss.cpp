@@ -1,9 +1,5 @@
-// Cross entropy of the head: the product leaves log-sum-exp partials and the target's logit of each token; passes over
-// them finish the loss of each.
-#include <algorithm>
-#include <span>
+#include "blocks/lm_head_loss.h"
 
-#include "blocks/arguments.h"
 #include "blocks/indices.h"
 #include "blocks/remembered.h"
 #include "coda/build.h"
@@ -13,28 +9,6 @@
 namespace coda {
 namespace {
 
-// A kernel of a GPU reduces the columns of one tile: a wider group fits none.
-constexpr std::int64_t kWidestOnGpu = 128;
-
-/// Fewer partials, of `width` partials each.
-Program fewer_program(std::int64_t width) {
-  Builder b("fewer_partials");
-  b.store("fewer", reduce_row(b.load_tile("lse").named("lse"), Reduction::LogSumExp, width));
-  return b.build();
-}
-
-/// The partials, or as few of them as a load finishes.
-Tensor few_enough(const Tensor& lse, const Execution& where) {
-  const TensorView& many = lse;
-  const std::int64_t rows = many.shape(0), count = many.shape(1);
-  if (count <= kMaxPartials) return lse;
-  const std::int64_t width = partial_width_for(count);
-  const Program program = remembered(std::tuple(width), [&] { return fewer_program(width); });
-  const Tensor fewer = Tensor::empty({rows, partial_count_for(count)}, DType::F32, many.device(), where.stream);
-  elementwise(rows, count, program, {{"lse", lse}, {"fewer", fewer}}, {}, where);
-  return fewer;
-}
-
 /// loss = log Σ exp − target's logit
 Program finish_program() {
   Builder b("finish_loss");
@@ -43,12 +17,55 @@ Program finish_program() {
   return b.build();
 }
 
-/// Sets ignored tokens to 0 and sums the others.
-Loss reduced(const Tensor& per_token, std::span<const std::int64_t> targets, LossReduction reduction,
-             std::int64_t ignore_index) {
+/// Program of the product.
+epilogues::RmsLse options_of(const Head& head, bool store_logits) {
+  const std::int64_t width = row_partial_width(head.weight.shape(0), head.stream.h.view().device());
+  return {delayed(head.stream, head.norm), {width, head.ignore_index, store_logits}};
+}
+
+}  // namespace
+
+HeadTargets::HeadTargets(const Caller& caller, const Head& head, const TensorView& targets, const Execution& where) {
+  const TensorView& h = head.stream.h;
+  require_shape(caller, "weight", head.weight, {{-1, "V"}, {h.shape(1), "d, the width of the stream"}});
+  REQUIRE(ValueError, head.weight.shape(0) > 0, caller.name, ": weight has shape ", shape_text(head.weight.shape()),
+          ", expected at least one row: the vocabulary is empty");
+  numbers = read_targets(caller, targets, h.shape(0), head.weight.shape(0), head.ignore_index, where);
+  if (targets.device() != h.device()) moved_ = indices_on(h.device(), numbers, where);
+  view = targets.device() == h.device() ? targets : moved_.view();
+}
+
+Program head_program(const Head& head, bool store_logits) {
+  const epilogues::RmsLse options = options_of(head, store_logits);
+  const epilogues::Lse& lse = options.lse;
+  return remembered(std::tuple(key_of(options.norm), lse.partial_width, lse.ignore_index, store_logits),
+                    [&] { return epilogues::rms_lse(options); });
+}
+
+Tensor run_head(const Head& head, const HeadRows& rows, const Execution& where) {
+  const TensorView h = rows.of(head.stream.h);
+  const std::int64_t vocabulary = head.weight.shape(0), width = options_of(head, false).lse.partial_width;
+  const auto made = [&](std::initializer_list<std::int64_t> shape) {
+    return Tensor::empty(shape, DType::F32, h.device(), where.stream);
+  };
+  const Tensor lse = made({h.shape(0), (vocabulary + width - 1) / width}), target = made({h.shape(0)});
+  Operands operands{
+      {"sum_sq", rows.of(head.stream.sum_sq)}, {"targets", rows.of(rows.targets)}, {"lse", lse}, {"target", target}};
+  if (rows.logits) operands.push_back({"logits", *rows.logits});
+  gemm(h, head.weight.transposed(), head_program(head, rows.logits.has_value()), operands, {}, where);
+
+  static const Program finish = finish_program();
+  const Tensor few = few_enough(lse, Reduction::LogSumExp, where);
+  elementwise(h.shape(0), 1, finish, {{"lse", few}, {"target", target}, {"loss", rows.of(rows.per_token)}}, {}, where);
+  return few;
+}
+
+Loss reduced_loss(const Tensor& per_token, std::span<const std::int64_t> targets, LossReduction reduction,
+                  std::int64_t ignore_index, const Execution& where) {
   Loss loss;
-  loss.per_token = per_token;
-  auto* values = per_token.data<float>();
+  const bool on_gpu = per_token.view().device().kind != DeviceKind::Cpu;
+  loss.per_token = on_gpu ? Tensor::copy_to(per_token, {}, where.stream) : per_token;
+  auto* values = loss.per_token.data<float>();
   double sum = 0;
   for (std::size_t row = 0; row < targets.size(); ++row) {
     if (targets[row] == ignore_index) {
@@ -68,42 +85,15 @@ Loss reduced(const Tensor& per_token, std::span<const std::int64_t> targets, Los
   return loss;
 }
 
-}  // namespace
-
 Loss lm_head_loss(const NormedStream& stream, const RmsNorm& norm, const TensorView& weight, const TensorView& targets,
                   LossReduction reduction, std::int64_t ignore_index, const Execution& where) {
   const Caller caller = require_stream("lm_head_loss", stream);
+  const Head head{stream, norm, weight, ignore_index};
+  const HeadTargets read(caller, head, targets, where);
   const TensorView& h = stream.h;
-  const Device device = h.device();
-  const std::int64_t rows = h.shape(0);
-  require_shape(caller, "weight", weight, {{-1, "V"}, {h.shape(1), "d, the width of the stream"}});
-  const std::int64_t vocabulary = weight.shape(0);
-  REQUIRE(ValueError, vocabulary > 0, "lm_head_loss: weight has shape ", shape_text(weight.shape()),
-          ", expected at least one row: the vocabulary is empty");
-  const std::vector<std::int64_t> numbers = read_targets(caller, targets, rows, vocabulary, ignore_index, where);
-
-  const bool on_gpu = device.kind != DeviceKind::Cpu;
-  const std::int64_t width =
-      on_gpu ? std::min(partial_width_for(vocabulary), kWidestOnGpu) : partial_width_for(vocabulary);
-  const auto made = [&](std::initializer_list<std::int64_t> shape) {
-    return Tensor::empty(shape, DType::F32, device, where.stream);
-  };
-  const Tensor lse = made({rows, (vocabulary + width - 1) / width}), target = made({rows}), per_token = made({rows});
-  const Tensor moved = targets.device() == device ? Tensor() : indices_on(device, numbers, where);
-  const epilogues::RmsLse options{delayed(stream, norm), {width, ignore_index}};
-  const Program program =
-      remembered(std::tuple(key_of(options.norm), options.lse.partial_width, options.lse.ignore_index),
-                 [&] { return epilogues::rms_lse(options); });
-  gemm(h, weight.transposed(), program,
-       {{"sum_sq", stream.sum_sq},
-        {"targets", targets.device() == device ? targets : moved.view()},
-        {"lse", lse},
-        {"target", target}},
-       {}, where);
-
-  static const Program finish = finish_program();
-  elementwise(rows, 1, finish, {{"lse", few_enough(lse, where)}, {"target", target}, {"loss", per_token}}, {}, where);
-  return reduced(on_gpu ? Tensor::copy_to(per_token, {}, where.stream) : per_token, numbers, reduction, ignore_index);
+  const Tensor per_token = Tensor::empty({h.shape(0)}, DType::F32, h.device(), where.stream);
+  run_head(head, {0, h.shape(0), read.view, per_token, {}}, where);
+  return reduced_loss(per_token, read.numbers, reduction, ignore_index, where);
 }
 
 }  // namespace coda

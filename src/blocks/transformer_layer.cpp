@@ -1,7 +1,7 @@
 // A decoder layer: four launches and attention.
-#include "blocks/arguments.h"
+#include "blocks/transformer_layer.h"
+
 #include "blocks/qkv_rope.h"
-#include "coda/blocks.h"
 #include "core/check.h"
 
 namespace coda {
@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::string_view kCall = "transformer_layer";
 
-void check_config(const LayerConfig& config) {
-  REQUIRE(ValueError, config.heads > 0 && config.kv_heads > 0 && config.head > 0, kCall, ": config has heads ",
+void check_config(std::string_view call, const LayerConfig& config) {
+  REQUIRE(ValueError, config.heads > 0 && config.kv_heads > 0 && config.head > 0, call, ": config has heads ",
           config.heads, ", kv_heads ", config.kv_heads, ", head ", config.head, ", expected all above 0");
-  REQUIRE(ValueError, config.heads % config.kv_heads == 0, kCall, ": config.heads ", config.heads,
+  REQUIRE(ValueError, config.heads % config.kv_heads == 0, call, ": config.heads ", config.heads,
           " is no multiple of config.kv_heads ", config.kv_heads);
-  REQUIRE(ValueError, config.rope.head == config.head, kCall, ": config.rope.head is ", config.rope.head, ", expected ",
+  REQUIRE(ValueError, config.rope.head == config.head, call, ": config.rope.head is ", config.rope.head, ", expected ",
           config.head, " (config.head)");
 }
 
@@ -73,12 +73,16 @@ Tensor attended(const Caller& caller, const NormedStream& stream, const LayerWei
 
 }  // namespace
 
+void require_layer(const Caller& caller, const LayerWeights& weights, const LayerConfig& config, std::int64_t width) {
+  check_config(caller.name, config);
+  check_weights(caller, weights, config, width);
+}
+
 NormedStream transformer_layer(const NormedStream& stream, const LayerWeights& weights, const LayerConfig& config,
                                const RopeTensors& rope, const RmsNorm& next_norm, KvCache* cache,
                                const Execution& where) {
   const Caller caller = require_stream(kCall, stream);
-  check_config(config);
-  check_weights(caller, weights, config, stream.x.view().shape(1));
+  require_layer(caller, weights, config, stream.x.view().shape(1));
   if (cache != nullptr && cache->k.view().data() == nullptr) cache = nullptr;
   if (cache != nullptr) check_cache(caller, *cache, config, stream.x);
 

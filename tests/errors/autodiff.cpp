@@ -155,6 +155,10 @@ TEST(DifferentiateErrors, Options) {
        with({.partial_width = 96})},
       {typeid(ValueError), "differentiate: program 'p': saved names 'bias', expected tiles the program writes",
        with({.saved = {{"first", "bias"}}})},
+      {typeid(ValueError), "differentiate: program 'p': remade names 'bias', expected tiles the program writes",
+       with({.remade = {"bias"}})},
+      {typeid(ValueError), "differentiate: program 'p': remade names 'first' twice, expected each once",
+       with({.remade = {"first", "first"}})},
   });
 }
 
@@ -180,9 +184,11 @@ TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
       {typeid(ValueError), "differentiate: program 'shifted': the backward needs value 'acc0'" + cure,
        differentiating(shifted.build(), {"acc0"}, {Cotangent::none("x"), Cotangent::load("out")})},
       {typeid(ValueError), "differentiate: program 'rms_rope': the backward needs value 'z'" + cure,
-       differentiating(epilogues::rms_rope({{.count = 64}, {.head = 64}, true}), {"sum_sq"}, out)},
+       differentiating(epilogues::rms_rope({{.count = 64}, {.head = 96}, true}), {"sum_sq"}, out)},
       {typeid(ValueError), "differentiate: program 'sigmoid': the backward needs value 'acc0'" + cure,
        differentiating(epilogues::sigmoid(), {"acc0"}, out, {.saved = std::vector<std::string>{}})},
+      {typeid(ValueError), "differentiate: program 'sigmoid': the backward needs value 'acc0'" + cure,
+       differentiating(epilogues::sigmoid(), {"acc0"}, out, {.remade = {"out"}})},
   });
 }
 

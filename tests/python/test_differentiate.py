@@ -341,3 +341,16 @@ def test_cotangents_tell_what_they_are():
         ("a", "none", "", None), ("a", "acc", "", None), ("a", "load", "d_a", None), ("a", "load", "b", None),
         ("a", "computed", "", program)]
     assert repr(given[3]) == "<Cotangent load of a>"
+
+
+def test_an_output_that_was_not_kept_is_written_again():
+    forward = E.gated(save_inputs=True)
+    backward = coda.differentiate(forward, ["acc0", "acc1"], [Cot.acc("out"), Cot.none("gate"), Cot.none("up")],
+                                  remade=["out"])
+    assert [operand.name for operand in backward.program.operands if operand.role == "out"] == ["d_acc0", "d_acc1", "out"]
+    rng = generator()
+    draw = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    x, first, second, d_y, down = draw(M, K), draw(N, K), draw(N, K), draw(M, K), draw(K, N)
+    kept = coda.gemm(x, coda.pair(first.T, second.T), forward)
+    again = coda.gemm(d_y, down, backward.program, gate=kept.gate, up=kept.up)
+    np.testing.assert_allclose(again.out, kept.out, rtol=1e-5, atol=1e-6)

@@ -82,9 +82,16 @@ class QueryBlock {
     for (std::int64_t block = 0; block * kKeys < last_seen; ++block) add(block);
     kernels().divide_rows(scratch_.out.data<float>(), call_.head, rows_, call_.head, scratch_.sum, call_.out.dtype(),
                           element_at(call_.out, row_, head_index_ * call_.head), call_.out.stride(0));
+    if (call_.lse.data() != nullptr) write_lse();
   }
 
  private:
+  void write_lse() {
+    for (std::int64_t r = 0; r < rows_; ++r)
+      *static_cast<float*>(element_at(call_.lse, row_ + r, head_index_)) =
+          (scratch_.maximum[r] + std::log2(scratch_.sum[r])) * std::numbers::ln2_v<float>;
+  }
+
   /// Keys before the one that row 0 of the block sees last.
   std::int64_t first_visible() const { return call_.keys() - call_.tokens() + row_; }
 

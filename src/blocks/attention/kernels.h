@@ -25,8 +25,29 @@ struct SoftmaxBlock {
   void* probabilities = nullptr;  ///< rows × pitch, written, 0 where a key is not seen; may be `scores` for f32
 };
 
+/// A block of scores again, and of the gradients by its probabilities, for the backward.
+struct GradientBlock {
+  float* scores = nullptr;           ///< rows × cols, `pitch` apart as in SoftmaxBlock; overwritten
+  float* d_probabilities = nullptr;  ///< the same shape; overwritten
+  std::int64_t pitch = 0;
+  std::int64_t rows = 0, cols = 0;
+  std::int64_t visible = 0, visible_step = 0;  ///< as in SoftmaxBlock
+  float scale = 1;                             ///< of the scores
+  const float* lse = nullptr;                  ///< per row: log Σ exp of all its scaled scores
+  const float* mean = nullptr;                 ///< per row: Σ probability · gradient, over all its keys
+  DType dtype = DType::F32;                    ///< of both results, which are 0 where a key is not seen
+  void* probabilities = nullptr;               ///< rows × pitch: exp(score·scale − lse)
+  void* d_scores = nullptr;                    ///< rows × pitch: probability · (gradient − mean) · scale
+};
+
 struct Kernels {
   void (*softmax)(const SoftmaxBlock& block);
+
+  void (*gradient)(const GradientBlock& block);
+
+  /// out[r] = ⟨row r of a, row r of b⟩
+  void (*row_dots)(DType dtype, const void* a, std::int64_t a_pitch, const void* b, std::int64_t b_pitch,
+                   std::int64_t rows, std::int64_t cols, float* out);
 
   /// True when no value (rows × cols, `pitch` apart) is NaN or infinite.
   bool (*all_finite)(DType dtype, const void* values, std::int64_t pitch, std::int64_t rows, std::int64_t cols);

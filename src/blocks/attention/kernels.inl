@@ -29,7 +29,8 @@ inline float sum_of(Vector v) {
 struct Seen {
   std::int64_t keys, lanes;
 };
-inline Seen seen_by(const SoftmaxBlock& block, std::int64_t row) {
+template <class Block>
+inline Seen seen_by(const Block& block, std::int64_t row) {
   const std::int64_t reach = block.visible + row * block.visible_step;
   const std::int64_t keys = reach < 0 ? 0 : reach < block.cols ? reach : block.cols;
   return {keys, (keys + kLanes - 1) / kLanes * kLanes};
@@ -93,6 +94,60 @@ void softmax(const SoftmaxBlock& block) {
   if (block.dtype == DType::F32) return softmax_typed<DType::F32>(block);
   if (block.dtype == DType::BF16) return softmax_typed<DType::BF16>(block);
   softmax_typed<DType::F16>(block);
+}
+
+constexpr float kLog2e = 1.44269504088896341f;
+
+template <DType kType>
+void gradient_row(const GradientBlock& block, std::int64_t row) {
+  using Element = typename Stored<kType>::Element;
+  float *scores = block.scores + row * block.pitch, *gradients = block.d_probabilities + row * block.pitch;
+  auto* probabilities = static_cast<Element*>(block.probabilities) + row * block.pitch;
+  auto* d_scores = static_cast<Element*>(block.d_scores) + row * block.pitch;
+  const Seen seen = seen_by(block, row);
+  for (std::int64_t j = seen.keys; j < seen.lanes; ++j) {
+    scores[j] = -kInfinity;
+    gradients[j] = 0;
+  }
+  const float factor = block.scale * kLog2e, shift = block.lse[row] * kLog2e;
+  for (std::int64_t j = 0; j < seen.lanes; j += kLanes) {
+    const Vector p = exp2_lanes(load(scores + j) * factor - shift);
+    Stored<kType>::put(probabilities + j, p);
+    Stored<kType>::put(d_scores + j, p * (load(gradients + j) - block.mean[row]) * block.scale);
+  }
+  for (std::int64_t j = seen.lanes; j < block.pitch; j += kLanes) {
+    Stored<kType>::put(probabilities + j, Vector{});
+    Stored<kType>::put(d_scores + j, Vector{});
+  }
+}
+
+void gradient(const GradientBlock& block) {
+  const auto run = block.dtype == DType::F32    ? gradient_row<DType::F32>
+                   : block.dtype == DType::BF16 ? gradient_row<DType::BF16>
+                                                : gradient_row<DType::F16>;
+  for (std::int64_t row = 0; row < block.rows; ++row) run(block, row);
+}
+
+template <DType kType>
+float row_dot(const void* a, const void* b, std::int64_t cols) {
+  using Element = typename Stored<kType>::Element;
+  const auto *left = static_cast<const Element*>(a), *right = static_cast<const Element*>(b);
+  Vector sum = {};
+  std::int64_t j = 0;
+  for (; j + kLanes <= cols; j += kLanes) sum += Stored<kType>::get(left + j) * Stored<kType>::get(right + j);
+  if (j < cols) sum += get_some<kType>(left + j, cols - j) * get_some<kType>(right + j, cols - j);
+  return sum_of(sum);
+}
+
+void row_dots(DType dtype, const void* a, std::int64_t a_pitch, const void* b, std::int64_t b_pitch, std::int64_t rows,
+              std::int64_t cols, float* out) {
+  const auto run = dtype == DType::F32    ? row_dot<DType::F32>
+                   : dtype == DType::BF16 ? row_dot<DType::BF16>
+                                          : row_dot<DType::F16>;
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  for (std::int64_t row = 0; row < rows; ++row)
+    out[row] = run(static_cast<const char*>(a) + row * a_pitch * size,
+                   static_cast<const char*>(b) + row * b_pitch * size, cols);
 }
 
 template <DType kType>
@@ -211,4 +266,4 @@ void combine(const float* weights, std::int64_t pitch, std::int64_t rows, DType 
   run(weights, pitch, rows, values, value_pitch, count, width, out);
 }
 
-constexpr Kernels kKernels = {softmax, all_finite, scale_rows, divide_rows, dot, combine};
+constexpr Kernels kKernels = {softmax, gradient, row_dots, all_finite, scale_rows, divide_rows, dot, combine};

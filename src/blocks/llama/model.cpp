@@ -7,7 +7,6 @@
 
 #include "blocks/indices.h"
 #include "blocks/llama/config.h"
-#include "blocks/llama/rope_frequencies.h"
 #include "blocks/llama/state.h"
 #include "core/check.h"
 #include "core/device_memory.h"
@@ -44,12 +43,6 @@ void gather_on_host(const TensorView& table, std::span<const std::int64_t> numbe
     for (std::int64_t col = 0; col < table.shape(1); ++col, to += element)
       std::memcpy(to, row + col * table.stride(1) * element, static_cast<std::size_t>(element));
   }
-}
-
-/// Tables made on the host, where the model runs.
-RopeTables on(Device device, const RopeTables& tables, const Execution& where) {
-  if (device.kind == DeviceKind::Cpu) return tables;
-  return {Tensor::copy_to(tables.cos, device, where.stream), Tensor::copy_to(tables.sin, device, where.stream)};
 }
 
 }  // namespace
@@ -133,12 +126,19 @@ Tensor LlamaModel::State::embedded(std::string_view call, const TensorView& toke
   return x;
 }
 
+RopeTables LlamaModel::State::tables(std::int64_t first, std::int64_t count, std::int64_t sequences,
+                                     const Execution& where) const {
+  const RopeTables made = rope_tables(frequencies, first, count, sequences);
+  if (device.kind == DeviceKind::Cpu) return made;
+  return {Tensor::copy_to(made.cos, device, where.stream), Tensor::copy_to(made.sin, device, where.stream)};
+}
+
 NormedStream LlamaModel::State::forward(std::string_view call, const TensorView& tokens, const Execution& where,
                                         std::vector<KvCache>* caches, const LayerObserver& observer) const {
   const Tensor x = embedded(call, tokens, where);
   const std::int64_t first = caches != nullptr ? caches->front().length : 0;
-  const RopeTables tables = on(device, rope_tables(frequencies, first, tokens.shape(0)), where);
-  const RopeTensors rope{{}, {}, tables.cos, tables.sin};
+  const RopeTables angles = tables(first, tokens.shape(0), 1, where);
+  const RopeTensors rope{{}, {}, angles.cos, angles.sin};
 
   NormedStream stream = enter_norm(x, weights.layers.front().input_norm, where);
   if (observer) observer(0, stream.x);

@@ -35,12 +35,14 @@ std::vector<float> llama3_frequencies(std::vector<float> frequencies, const Llam
   return frequencies;
 }
 
-RopeTables rope_tables(std::span<const float> frequencies, std::int64_t first, std::int64_t count) {
+RopeTables rope_tables(std::span<const float> frequencies, std::int64_t first, std::int64_t count,
+                       std::int64_t sequences) {
   const auto width = static_cast<std::int64_t>(frequencies.size());
-  RopeTables tables{Tensor::empty({count, width}, DType::F32), Tensor::empty({count, width}, DType::F32)};
-  cpu::parallel_for(count, [&](int, std::int64_t row) {
+  const std::int64_t rows = sequences * count;
+  RopeTables tables{Tensor::empty({rows, width}, DType::F32), Tensor::empty({rows, width}, DType::F32)};
+  cpu::parallel_for(rows, [&](int, std::int64_t row) {
     for (std::int64_t p = 0; p < width; ++p) {
-      const float angle = static_cast<float>(first + row) * frequencies[static_cast<std::size_t>(p)];
+      const float angle = static_cast<float>(first + row % count) * frequencies[static_cast<std::size_t>(p)];
       tables.cos.data<float>()[row * width + p] = static_cast<float>(std::cos(static_cast<double>(angle)));
       tables.sin.data<float>()[row * width + p] = static_cast<float>(std::sin(static_cast<double>(angle)));
     }

@@ -22,10 +22,12 @@ struct Llama3Rope {
 };
 std::vector<float> llama3_frequencies(std::vector<float> frequencies, const Llama3Rope& rope);
 
-/// cos and sin of position·frequency, each (count, frequencies) f32, for positions first … first + count − 1.
+/// cos and sin of position·frequency, each (sequences·count, frequencies) f32, for positions first … first + count − 1
+/// of each sequence.
 struct RopeTables {
   Tensor cos, sin;
 };
-RopeTables rope_tables(std::span<const float> frequencies, std::int64_t first, std::int64_t count);
+RopeTables rope_tables(std::span<const float> frequencies, std::int64_t first, std::int64_t count,
+                       std::int64_t sequences = 1);
 
 }  // namespace coda

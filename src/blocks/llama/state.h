@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "blocks/arguments.h"
+#include "blocks/llama/rope_frequencies.h"
 #include "blocks/llama/weights.h"
 #include "coda/model.h"
 #include "coda/safetensors.h"
@@ -33,6 +34,9 @@ struct LlamaModel::State {
 
   /// Rows of the embedding. Errors: IndexError for a token outside [0,V).
   Tensor embedded(std::string_view call, const TensorView& tokens, const Execution& where) const;
+
+  /// cos and sin of positions first … first + count − 1 of each sequence, on the model's device.
+  RopeTables tables(std::int64_t first, std::int64_t count, std::int64_t sequences, const Execution& where) const;
 
   /// Hidden states after the last layer, ready for the final norm. `caches`: one a layer, extended by the tokens.
   NormedStream forward(std::string_view call, const TensorView& tokens, const Execution& where,

@@ -122,27 +122,6 @@ LayerWeights take_layer(const LlamaConfig& config, Taker& taker, const std::stri
   return layer;
 }
 
-/// Every view of the weights, the tied head left out.
-template <class Visit>
-void for_each_view(LlamaWeights& weights, bool tied_head, Visit visit) {
-  const auto visit_norm = [&](std::optional<RmsNorm>& norm) {
-    if (norm) visit(norm->weight);
-  };
-  visit(weights.embedding);
-  if (!tied_head) visit(weights.head);
-  visit(weights.final_norm.weight);
-  for (LayerWeights& layer : weights.layers) {
-    for (TensorView* view : {&layer.input_norm.weight, &layer.post_norm.weight, &layer.qkv.q, &layer.qkv.k,
-                             &layer.qkv.v, &layer.o, &layer.gate, &layer.up, &layer.down})
-      visit(*view);
-    for (std::optional<TensorView>* bias : {&layer.qkv.q_bias, &layer.qkv.k_bias, &layer.qkv.v_bias, &layer.o_bias,
-                                            &layer.gate_bias, &layer.up_bias, &layer.down_bias})
-      if (*bias) visit(**bias);
-    visit_norm(layer.qkv.q_norm);
-    visit_norm(layer.qkv.k_norm);
-  }
-}
-
 /// A contiguous copy in `dtype` of a view in host memory, made by all threads.
 Tensor converted_on_host(const TensorView& view, DType dtype) {
   if (view.rank() != 2) return Tensor::copy(view, dtype);
@@ -175,6 +154,37 @@ Tensor converted(const TensorView& view, DType dtype, Device device, const Execu
 
 }  // namespace
 
+std::string layer_prefix(std::int64_t layer) { return concat("model.layers.", layer, "."); }
+
+void for_each_tensor(LlamaWeights& weights, bool tied_head,
+                     const std::function<void(const std::string& name, TensorView& view)>& visit) {
+  visit("model.embed_tokens.weight", weights.embedding);
+  if (!tied_head) visit("lm_head.weight", weights.head);
+  visit("model.norm.weight", weights.final_norm.weight);
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    LayerWeights& layer = weights.layers[i];
+    const std::string prefix = layer_prefix(static_cast<std::int64_t>(i));
+    const auto projection = [&](const char* name, TensorView& weight, std::optional<TensorView>& bias) {
+      visit(concat(prefix, name, ".weight"), weight);
+      if (bias) visit(concat(prefix, name, ".bias"), *bias);
+    };
+    const auto head_norm = [&](const char* name, std::optional<RmsNorm>& norm) {
+      if (norm) visit(concat(prefix, name, ".weight"), norm->weight);
+    };
+    visit(prefix + "input_layernorm.weight", layer.input_norm.weight);
+    projection("self_attn.q_proj", layer.qkv.q, layer.qkv.q_bias);
+    projection("self_attn.k_proj", layer.qkv.k, layer.qkv.k_bias);
+    projection("self_attn.v_proj", layer.qkv.v, layer.qkv.v_bias);
+    head_norm("self_attn.q_norm", layer.qkv.q_norm);
+    head_norm("self_attn.k_norm", layer.qkv.k_norm);
+    projection("self_attn.o_proj", layer.o, layer.o_bias);
+    visit(prefix + "post_attention_layernorm.weight", layer.post_norm.weight);
+    projection("mlp.gate_proj", layer.gate, layer.gate_bias);
+    projection("mlp.up_proj", layer.up, layer.up_bias);
+    projection("mlp.down_proj", layer.down, layer.down_bias);
+  }
+}
+
 LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, const Wanted& wanted,
                           const Execution& where) {
   const std::optional<DType> dtype = wanted.dtype;
@@ -185,14 +195,13 @@ LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source,
   weights.embedding = taker.matrix("model.embed_tokens.weight", config.vocabulary, config.width);
   if (!config.tied_head) weights.head = taker.matrix("lm_head.weight", config.vocabulary, config.width);
   weights.final_norm = {taker.vector("model.norm.weight", config.width), config.eps, epilogues::NormWeight::Gamma};
-  for (std::int64_t i = 0; i < config.layers; ++i)
-    weights.layers.push_back(take_layer(config, taker, concat("model.layers.", i, ".")));
+  for (std::int64_t i = 0; i < config.layers; ++i) weights.layers.push_back(take_layer(config, taker, layer_prefix(i)));
   taker.refuse_superfluous(config.tied_head);
   if (!dtype) taker.refuse_mixed_dtypes();
   REQUIRE(TypeError, dtype || is_model_dtype(weights.embedding.dtype()), "model: the weights in ", source.where,
           " are f64, expected f32, bf16 or f16: give the dtype to convert to");
 
-  for_each_view(weights, config.tied_head, [&](TensorView& view) {
+  for_each_tensor(weights, config.tied_head, [&](const std::string&, TensorView& view) {
     const DType to = dtype.value_or(view.dtype());
     const bool fits = to == view.dtype() && wanted.device == view.device();
     if (fits && wanted.ownership == Ownership::Share) return;

@@ -34,6 +34,13 @@ struct Wanted {
   Device device;
 };
 
+/// Calls visit(name, view) for every tensor of the weights under its name in a checkpoint, the tied head left out.
+void for_each_tensor(LlamaWeights& weights, bool tied_head,
+                     const std::function<void(const std::string& name, TensorView& view)>& visit);
+
+/// Where a layer's names begin: "model.layers.3."
+std::string layer_prefix(std::int64_t layer);
+
 /// Takes the weights `config` asks for and refuses missing and superfluous ones; then converts and copies what is not
 /// as wanted. Errors: ValueError, TypeError, NotImplementedError, all before anything is converted.
 LlamaWeights take_weights(const LlamaConfig& config, const WeightSource& source, const Wanted& wanted,

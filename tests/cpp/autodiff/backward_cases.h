@@ -45,6 +45,11 @@ inline void add_gated_cases(std::vector<BackwardCase>& cases) {
   const Program biased = rms_gated({kCaseNorm, {.bias = true, .save_inputs = true}});
   cases.push_back({"rms_swiglu_bias", biased, {"acc0", "acc1", "sum_sq", "gate_bias", "up_bias"}, saved});
   cases.push_back({"rms_swiglu", rms_gated({kCaseNorm, {.save_inputs = true}}), {"acc0", "acc1", "sum_sq"}, saved});
+  cases.push_back({"rms_swiglu_remade",
+                   rms_gated({kCaseNorm, {.save_inputs = true}}),
+                   {"acc0", "acc1", "sum_sq"},
+                   saved,
+                   {.remade = {"out"}}});
 }
 
 inline void add_rope_cases(std::vector<BackwardCase>& cases) {
@@ -57,6 +62,7 @@ inline void add_rope_cases(std::vector<BackwardCase>& cases) {
   cases.push_back({"rope_partial", rope({partial}), {"acc0"}, {load}});
   cases.push_back({"rope_table_bias", rope({table, true}), {"acc0", "bias"}, {load}});
   cases.push_back({"rms_rope", rms_rope({kCaseNorm, whole}), {"acc0", "sum_sq"}, {load}});
+  cases.push_back({"rms_rope_bias", rms_rope({kCaseNorm, whole, true}), {"acc0", "sum_sq", "bias"}, {load}});
   const Rope scaled{.head = 64, .width = 32, .interleaved = true, .scale = 1.25};
   cases.push_back({"rms_rope_scaled", rms_rope({kCaseNorm, scaled}), {"acc0", "sum_sq"}, {load}});
   cases.push_back({"qk_norm_rope",

@@ -1,0 +1,153 @@
+// Flash attention's backward: scores of a block of queries and a block of keys are made again from the log-sum-exp, in
+// two passes. One sums the gradients by a block of queries over the keys they see, the other those by a block of keys
+// and values over the queries of their group that see them: each result is summed by one worker in a fixed order.
+#include <algorithm>
+#include <vector>
+
+#include "blocks/attention/attention.h"
+#include "blocks/attention/kernels.h"
+#include "cpu/panel.h"
+#include "cpu/threads.h"
+
+namespace coda::attention {
+namespace {
+
+constexpr std::int64_t kQueries = 64;
+constexpr std::int64_t kKeys = 128;
+
+cpu::MatrixRef matrix(const TensorView& view, std::int64_t row, std::int64_t col) {
+  return {element_at(view, row, col), view.dtype(), view.stride(0), 1};
+}
+cpu::MatrixRef transposed(const cpu::MatrixRef& m) { return {m.data, m.dtype, m.col_stride, m.row_stride}; }
+
+/// Σ probability · gradient of each row and head, which is ⟨d_out, out⟩: (heads, T).
+std::vector<float> means_of(const BackwardCall& call) {
+  const Call& forward = call.forward;
+  const std::int64_t tokens = forward.tokens();
+  std::vector<float> means(static_cast<std::size_t>(forward.heads * tokens));
+  cpu::parallel_for(forward.heads, [&](int, std::int64_t index) {
+    const std::int64_t col = index * forward.head;
+    kernels().row_dots(forward.q.dtype(), element_at(call.d_out, 0, col), call.d_out.stride(0),
+                       element_at(forward.out, 0, col), forward.out.stride(0), tokens, forward.head,
+                       means.data() + index * tokens);
+  });
+  return means;
+}
+
+/// Buffers of one worker.
+struct Scratch {
+  Scratch(std::int64_t head, DType dtype)
+      : scores(Tensor::empty({kQueries, kKeys}, DType::F32)),
+        d_probabilities(Tensor::empty({kQueries, kKeys}, DType::F32)),
+        probabilities(Tensor::empty({kQueries, kKeys}, dtype)),
+        d_scores(Tensor::empty({kQueries, kKeys}, dtype)),
+        sums{Tensor::empty({kKeys, head}, DType::F32), Tensor::empty({kKeys, head}, DType::F32)} {}
+  Tensor scores, d_probabilities, probabilities, d_scores;
+  Tensor sums[2];  ///< gradients by queries; or by keys and by values
+};
+
+class Worker {
+ public:
+  Worker(const BackwardCall& call, const std::vector<float>& means, Scratch& scratch)
+      : call_(call), forward_(call.forward), means_(means), scratch_(scratch) {}
+
+  /// Gradients by a block of queries of one head.
+  void queries(std::int64_t head_index, std::int64_t row) {
+    const std::int64_t rows = std::min(kQueries, forward_.tokens() - row), head = forward_.head;
+    float* sum = scratch_.sums[0].data<float>();
+    for (std::int64_t key = 0; key < row + rows; key += kKeys) {
+      const std::int64_t keys = scores(head_index, row, key);
+      const cpu::MatrixRef k = matrix(forward_.k, key, kv_col(head_index));
+      cpu::panel_product(whole(scratch_.d_scores), k, rows, head, keys, sum, head, key > 0);
+    }
+    write(sum, call_.d_q, row, rows, head_index * head);
+  }
+
+  /// Gradients by a block of keys and values of one key head.
+  void keys(std::int64_t kv_head, std::int64_t key) {
+    const std::int64_t keys = std::min(kKeys, forward_.keys() - key), head = forward_.head;
+    float *d_k = scratch_.sums[0].data<float>(), *d_v = scratch_.sums[1].data<float>();
+    bool is_later = false;
+    for (std::int64_t g = 0; g < forward_.group(); ++g) {
+      const std::int64_t head_index = kv_head * forward_.group() + g, col = head_index * head;
+      for (std::int64_t row = key / kQueries * kQueries; row < forward_.tokens(); row += kQueries) {
+        const std::int64_t rows = std::min(kQueries, forward_.tokens() - row);
+        scores(head_index, row, key);
+        cpu::panel_product(transposed(whole(scratch_.d_scores)), matrix(forward_.q, row, col), keys, head, rows, d_k,
+                           head, is_later);
+        cpu::panel_product(transposed(whole(scratch_.probabilities)), matrix(call_.d_out, row, col), keys, head, rows,
+                           d_v, head, is_later);
+        is_later = true;
+      }
+    }
+    write(d_k, call_.d_k, key, keys, kv_head * head);
+    write(d_v, call_.d_v, key, keys, kv_head * head);
+  }
+
+ private:
+  std::int64_t kv_col(std::int64_t head_index) const { return head_index / forward_.group() * forward_.head; }
+
+  static cpu::MatrixRef whole(const Tensor& block) { return matrix(block, 0, 0); }
+
+  /// Probabilities and gradients by the scores of a block of queries and one of keys; gives the number of keys.
+  std::int64_t scores(std::int64_t head_index, std::int64_t row, std::int64_t key) {
+    const std::int64_t rows = std::min(kQueries, forward_.tokens() - row), col = head_index * forward_.head;
+    const std::int64_t keys = std::min(kKeys, forward_.keys() - key), kv = kv_col(head_index);
+    float lse[kQueries];
+    for (std::int64_t r = 0; r < rows; ++r)
+      lse[r] = *static_cast<const float*>(element_at(forward_.lse, row + r, head_index));
+    GradientBlock block;
+    block.scores = scratch_.scores.data<float>();
+    block.d_probabilities = scratch_.d_probabilities.data<float>();
+    cpu::panel_product(matrix(forward_.q, row, col), transposed(matrix(forward_.k, key, kv)), rows, keys, forward_.head,
+                       block.scores, kKeys);
+    cpu::panel_product(matrix(call_.d_out, row, col), transposed(matrix(forward_.v, key, kv)), rows, keys,
+                       forward_.head, block.d_probabilities, kKeys);
+    block.pitch = kKeys;
+    block.rows = rows;
+    block.cols = keys;
+    block.visible = row + 1 - key;
+    block.visible_step = 1;
+    block.scale = static_cast<float>(forward_.scale);
+    block.lse = lse;
+    block.mean = means_.data() + head_index * forward_.tokens() + row;
+    block.dtype = forward_.q.dtype();
+    block.probabilities = scratch_.probabilities.view().data();
+    block.d_scores = scratch_.d_scores.view().data();
+    kernels().gradient(block);
+    return keys;
+  }
+
+  void write(const float* sum, const TensorView& to, std::int64_t row, std::int64_t rows, std::int64_t col) {
+    float ones[kKeys];
+    std::fill_n(ones, rows, 1.0f);
+    kernels().divide_rows(sum, forward_.head, rows, forward_.head, ones, to.dtype(), element_at(to, row, col),
+                          to.stride(0));
+  }
+
+  const BackwardCall& call_;
+  const Call& forward_;
+  const std::vector<float>& means_;
+  Scratch& scratch_;
+};
+
+}  // namespace
+
+void run_backward(const BackwardCall& call) {
+  const Call& forward = call.forward;
+  const std::vector<float> means = means_of(call);
+  std::vector<Scratch> scratch;
+  for (int worker = cpu::parallel_width(); worker > 0; --worker) scratch.emplace_back(forward.head, forward.q.dtype());
+  const auto worker_of = [&](int worker) { return Worker(call, means, scratch[static_cast<std::size_t>(worker)]); };
+  const std::int64_t query_blocks = (forward.tokens() + kQueries - 1) / kQueries;
+  const std::int64_t key_blocks = (forward.keys() + kKeys - 1) / kKeys;
+  // What takes longest goes first: the last queries see the most keys, the first keys are seen by the most queries.
+  cpu::parallel_for(query_blocks * forward.heads, [&](int worker, std::int64_t index) {
+    worker_of(worker).queries(index % forward.heads, (query_blocks - 1 - index / forward.heads) * kQueries);
+  });
+  cpu::parallel_for(key_blocks * forward.kv_heads, [&](int worker, std::int64_t index) {
+    worker_of(worker).keys(index % forward.kv_heads, index / forward.kv_heads * kKeys);
+  });
+}
+
+}  // namespace coda::attention

@@ -1,0 +1,93 @@
+// A decoder layer for training: the blocks one after the other, and back.
+#include "blocks/transformer_layer.h"
+
+#include <set>
+
+#include "blocks/qkv_rope.h"
+#include "blocks/training/gradients.h"
+#include "core/check.h"
+
+namespace coda {
+namespace {
+
+MlpWeights mlp_of(const LayerWeights& weights, const LayerConfig& config) {
+  return {weights.gate, weights.up, weights.gate_bias, weights.up_bias, config.gate};
+}
+
+AttentionShape attention_of(const LayerConfig& config, const LayerTraining& training) {
+  return {config.heads, config.kv_heads, training.sequences, 0};
+}
+
+void add_weight_gradient_if_wanted(const TensorView& d_out, const TensorView& y, const MainGradient& into,
+                                   const Execution& where) {
+  if (into) add_weight_gradient(d_out, y, *into, where);
+}
+
+}  // namespace
+
+std::int64_t saved_bytes(const SavedLayer& saved) {
+  std::set<const void*> seen;
+  std::int64_t bytes = 0;
+  const auto count = [&](const Tensor& tensor) {
+    const TensorView& view = tensor;
+    if (view.data() == nullptr || !seen.insert(view.data()).second) return;
+    bytes += view.size() * static_cast<std::int64_t>(size_of(view.dtype()));
+  };
+  for (const SavedStream* stream : {&saved.input, &saved.middle}) {
+    count(stream->x);
+    count(stream->sum_sq);
+  }
+  for (const Tensor* tensor : {&saved.qkv.q, &saved.qkv.k, &saved.qkv.v, &saved.attention.out, &saved.attention.lse,
+                               &saved.mlp.y, &saved.mlp.gate, &saved.mlp.up})
+    count(*tensor);
+  for (const std::optional<Tensor>* z : {&saved.qkv.qz, &saved.qkv.kz})
+    if (*z) count(**z);
+  return bytes;
+}
+
+NormedStream transformer_layer_saved(const NormedStream& stream, const LayerWeights& weights, const LayerConfig& config,
+                                     const RopeTensors& rope, const RmsNorm& next_norm, const LayerTraining& training,
+                                     SavedLayer& saved, const Execution& where) {
+  const Caller caller = require_stream("transformer_layer_saved", stream);
+  require_layer(caller, weights, config, stream.x.view().shape(1));
+  saved.input = saved_stream(stream, training.policy, where);
+  saved.qkv = qkv_rope_kept(caller, stream, weights.input_norm, weights.qkv, config.rope, rope, where);
+  saved.attention =
+      causal_attention_saved(saved.qkv.q, saved.qkv.k, saved.qkv.v, attention_of(config, training), where);
+  const NormedStream middle =
+      residual_norm(saved.attention.out, weights.o, stream.x, weights.post_norm, weights.o_bias, where);
+  saved.middle = saved_stream(middle, training.policy, where);
+  saved.mlp = gated_mlp_saved(middle, weights.post_norm, mlp_of(weights, config), where);
+  NormedStream result = residual_norm(saved.mlp.y, weights.down, middle.x, next_norm, weights.down_bias, where);
+  if (training.policy == SavedPolicy::Lean) saved.mlp.y = {};
+  return result;
+}
+
+StreamGradient transformer_layer_backward(const StreamGradient& gradient, const SavedStream& output,
+                                          const SavedLayer& saved, const LayerWeights& weights,
+                                          const LayerConfig& config, const RopeTensors& rope, const RmsNorm& next_norm,
+                                          const LayerTraining& training, const LayerGradients& into,
+                                          const Execution& where) {
+  const Caller caller = require_saved("transformer_layer_backward", saved.input);
+  require_layer(caller, weights, config, saved.input.x.view().shape(1));
+  require_main(caller, "o", into.o, weights.o);
+  require_main(caller, "down", into.down, weights.down);
+  const Tensor d_result = stream_backward(gradient, output, next_norm, {into.next_norm, into.down_bias}, where);
+  GatedMlpBackward mlp = gated_mlp_backward(d_result, weights.down, saved.mlp, saved.middle, weights.post_norm,
+                                            mlp_of(weights, config), into.mlp, where);
+  add_weight_gradient_if_wanted(d_result, mlp.y, into.down, where);
+  mlp.stream.d_x = d_result;
+
+  const Tensor d_middle =
+      stream_backward(mlp.stream, saved.middle, weights.post_norm, {into.post_norm, into.o_bias}, where);
+  add_weight_gradient_if_wanted(d_middle, saved.attention.out, into.o, where);
+  const SavedQkv& qkv = saved.qkv;
+  const Qkv d = causal_attention_backward(linear_backward(d_middle, weights.o, where), qkv.q, qkv.k, qkv.v,
+                                          saved.attention, attention_of(config, training), where);
+  StreamGradient result = qkv_rope_backward(d.q, d.k, d.v, qkv, saved.input, weights.input_norm, weights.qkv,
+                                            config.rope, rope, into.qkv, where);
+  result.d_x = d_middle;
+  return result;
+}
+
+}  // namespace coda

@@ -1,0 +1,213 @@
+// The blocks' backwards, as chains from a loss to everything it depends on, against differences of plain loops.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numbers>
+#include <set>
+
+#include "blocks/partials.h"
+#include "blocks/plain_gradients.h"
+#include "coda/training.h"
+
+namespace coda {
+namespace {
+
+using epilogues::NormWeight;
+using testing_support::expect_gradient;
+using testing_support::Plain;
+using testing_support::plain;
+using testing_support::PlainLoss;
+using testing_support::PlainMath;
+using testing_support::Plains;
+using testing_support::random_plain;
+using testing_support::root_mean_square;
+using testing_support::weighed;
+
+constexpr double kEps = 1e-5;
+constexpr std::int64_t kWidth = 20, kMlp = 24, kOut = 9;
+
+struct ChainCase {
+  std::int64_t tokens = 7;
+  NormWeight kind = NormWeight::Gamma;
+  bool bias = false;
+  SavedPolicy policy = SavedPolicy::Fast;
+  std::string gate = "swiglu";
+};
+
+/// enter_norm, gated_mlp, residual_norm and norm_linear in a row; the loss weighs the last one's result.
+class Chain {
+ public:
+  explicit Chain(const ChainCase& c) : case_(c) {
+    std::cout << "seed " << seed_ << "\n";
+    const auto add = [&](const char* name, std::int64_t rows, std::int64_t cols, double scale, double mean = 0) {
+      plains_[name] = random_plain(random_, rows, cols, DType::F32, scale, mean);
+      const bool is_vector = rows == 1 && std::string(name) != "x";
+      tensors_[name] = is_vector ? plains_[name].vector(DType::F32) : plains_[name].tensor(DType::F32);
+      gradients_[name] = is_vector ? Tensor::zeros({cols}, DType::F32) : Tensor::zeros({rows, cols}, DType::F32);
+    };
+    const double mean = c.kind == NormWeight::OnePlusGamma ? 0 : 1;
+    for (const char* gamma : {"gamma0", "gamma1"}) add(gamma, 1, kWidth, 0.2, mean);
+    for (const char* weight : {"gate", "up"}) add(weight, kMlp, kWidth, 0.3);
+    for (const char* bias : {"gate_bias", "up_bias"}) add(bias, 1, kMlp, 0.3);
+    add("x", c.tokens, kWidth, 1);
+    add("down", kWidth, kMlp, 0.3);
+    add("down_bias", 1, kWidth, 0.3);
+    add("head", kOut, kWidth, 0.3);
+    add("head_bias", 1, kOut, 0.3);
+    weights_ = random_plain(random_, plains_["x"].rows, kOut, DType::F32);
+  }
+
+  double loss(const Plains& p) const {
+    const PlainMath math;
+    const Plain& x = p.at("x");
+    const Plain normed = math.rms_norm(x, gamma(p, "gamma0"), kEps);
+    Plain gate = math.linear(normed, p.at("gate"), bias(p, "gate_bias"));
+    const Plain up = math.linear(normed, p.at("up"), bias(p, "up_bias"));
+    Plain y = math.swiglu(gate, up);
+    if (case_.gate == "glu")
+      for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = up.values[i] / (1 + std::exp(-gate.values[i]));
+    const Plain middle = math.add(math.linear(y, p.at("down"), bias(p, "down_bias")), x);
+    return weighed(math.linear(math.rms_norm(middle, gamma(p, "gamma1"), kEps), p.at("head"), bias(p, "head_bias")),
+                   weights_);
+  }
+
+  void run() {
+    const RmsNorm first = norm("gamma0"), second = norm("gamma1");
+    const MlpWeights mlp{view("gate"), view("up"), bias_view("gate_bias"), bias_view("up_bias"), case_.gate};
+    const NormedStream entered = enter_norm(view("x"), first);
+    GatedMlp gated = gated_mlp_saved(entered, first, mlp);
+    const NormedStream middle = residual_norm(gated.y, view("down"), view("x"), second, bias_view("down_bias"));
+    const Tensor out = norm_linear(middle, second, view("head"), bias_view("head_bias"));
+    const SavedStream start = saved_stream(entered, case_.policy), end = saved_stream(middle, case_.policy);
+    if (case_.policy == SavedPolicy::Lean) gated.y = {};
+
+    StreamGradient gradient = norm_linear_backward(weights_.tensor(DType::F32), out, end, second, view("head"),
+                                                   bias_view("head_bias"), {into("head"), into_bias("head_bias")});
+    const Tensor d_middle = stream_backward(gradient, end, second, {into_gamma("gamma1"), into_bias("down_bias")});
+    GatedMlpBackward back =
+        gated_mlp_backward(d_middle, view("down"), gated, start, first, mlp,
+                           {into("gate"), into("up"), into_bias("gate_bias"), into_bias("up_bias")});
+    if (into("down")) add_weight_gradient(d_middle, back.y, gradients_["down"]);
+    back.stream.d_x = d_middle;
+    gradients_["x"] = stream_backward(back.stream, start, first, {into_gamma("gamma0"), {}});
+  }
+
+  void expect_right() {
+    run();
+    for (const auto& [name, gradient] : gradients_) {
+      if (name.ends_with("_bias") && !case_.bias) continue;
+      if (name.starts_with("gamma") && case_.kind == NormWeight::None) continue;
+      expect_gradient(gradient, name, plains_, [&](const Plains& p) { return loss(p); }, random_);
+    }
+  }
+
+  std::map<std::string, Tensor>& gradients() { return gradients_; }
+  std::set<std::string> frozen;
+
+ private:
+  TensorView view(const std::string& name) { return tensors_.at(name); }
+  RmsNorm norm(const std::string& name) { return {view(name), kEps, case_.kind}; }
+  std::optional<TensorView> bias_view(const std::string& name) {
+    return case_.bias ? std::optional(view(name)) : std::nullopt;
+  }
+  MainGradient into(const std::string& name) {
+    return frozen.contains(name) ? std::nullopt : MainGradient(gradients_.at(name).view());
+  }
+  MainGradient into_bias(const std::string& name) { return case_.bias ? into(name) : std::nullopt; }
+  MainGradient into_gamma(const std::string& name) {
+    return case_.kind == NormWeight::None ? std::nullopt : into(name);
+  }
+  std::optional<Plain> bias(const Plains& p, const std::string& name) const {
+    return case_.bias ? std::optional(p.at(name)) : std::nullopt;
+  }
+  Plain gamma(const Plains& p, const std::string& name) const {
+    Plain gamma = p.at(name);
+    for (double& value : gamma.values)
+      value = case_.kind == NormWeight::None ? 1 : value + (case_.kind == NormWeight::OnePlusGamma ? 1 : 0);
+    return gamma;
+  }
+
+  ChainCase case_;
+  std::uint32_t seed_ = std::random_device{}();
+  std::mt19937_64 random_{seed_};
+  Plains plains_;
+  std::map<std::string, Tensor> tensors_, gradients_;
+  Plain weights_;
+};
+
+TEST(BlockBackward, Chain) {
+  for (const ChainCase& c : {ChainCase{}, ChainCase{.tokens = 0}, ChainCase{.tokens = 70}, ChainCase{.bias = true},
+                             ChainCase{.kind = NormWeight::OnePlusGamma}, ChainCase{.kind = NormWeight::None},
+                             ChainCase{.bias = true, .policy = SavedPolicy::Lean, .gate = "glu"}})
+    Chain(c).expect_right();
+}
+
+// What is there already is added to.
+TEST(BlockBackward, GradientsAccumulate) {
+  Chain chain({.tokens = 70, .bias = true});
+  chain.run();
+  Plains once;
+  for (const auto& [name, gradient] : chain.gradients()) once[name] = plain(gradient);
+  chain.run();
+  for (auto& [name, gradient] : chain.gradients()) {
+    if (name == "x") continue;
+    Plain& expected = once.at(name);
+    for (double& value : expected.values) value *= 2;
+    EXPECT_EQ(plain(gradient).values, expected.values) << name;
+  }
+}
+
+// What is frozen stays as it is and changes nothing else; nor does a second run.
+TEST(BlockBackward, FrozenParametersAreLeftAlone) {
+  Chain chain({.tokens = 70, .bias = true});
+  const auto run = [&] {
+    for (auto& [name, gradient] : chain.gradients())
+      if (name != "x") std::fill_n(gradient.data<float>(), gradient.view().size(), 0.0f);
+    chain.run();
+    Plains result;
+    for (const auto& [name, gradient] : chain.gradients()) result[name] = plain(gradient);
+    return result;
+  };
+  const Plains all = run();
+  for (const std::set<std::string>& frozen :
+       {std::set<std::string>{}, {"gate", "down", "gamma0", "up_bias"}, {"up", "head", "gamma1", "down_bias"}}) {
+    chain.frozen = frozen;
+    for (const auto& [name, values] : run()) {
+      if (frozen.contains(name))
+        EXPECT_EQ(root_mean_square(values), 0) << name;
+      else
+        EXPECT_EQ(values.values, all.at(name).values) << name;
+    }
+  }
+}
+
+// However many partials there are: more than one load finishes, and more than one pass leaves few enough of.
+TEST(BlockBackward, PartialsOfAnyNumberAreSummed) {
+  std::mt19937_64 random(1);
+  for (const std::int64_t count : {1, 64, 65, 4200}) {
+    const Plain partials = random_plain(random, count, 5, DType::F32);
+    const Tensor sums = Tensor::zeros({5}, DType::F32);
+    add_col_sums(partials.tensor(DType::F32), sums, {});
+    for (std::int64_t c = 0; c < 5; ++c) {
+      double sum = 0;
+      for (std::int64_t r = 0; r < count; ++r) sum += partials.at(r, c);
+      EXPECT_NEAR(plain(sums).values[static_cast<std::size_t>(c)], sum, 1e-4);
+    }
+  }
+  for (const std::int64_t width : {30, 130, 4200}) {
+    const Tensor x = random_plain(random, 3, width, DType::F32).tensor(DType::F32);
+    RmsNorm none;
+    none.kind = NormWeight::None;
+    const NormedStream stream = enter_norm(x, none);
+    const Plain all = plain(saved_stream(stream).sum_sq), one = plain(saved_stream(stream, SavedPolicy::Lean).sum_sq);
+    ASSERT_EQ(one.cols, 1);
+    for (std::int64_t r = 0; r < 3; ++r) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < all.cols; ++c) sum += all.at(r, c);
+      EXPECT_NEAR(one.at(r, 0), sum, 1e-6 * sum);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coda
