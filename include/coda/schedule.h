@@ -49,7 +49,7 @@ Schedule parse_schedule(std::string_view text);
 /// How many registers a program asks for beside the accumulator.
 enum class Pressure : std::uint8_t {
   Light,     ///< arithmetic on the accumulator, staged tiles and a vector or two
-  Sums,      ///< sums or largest entries along rows, without Cols
+  Sums,      ///< one sum down columns, or along rows without Cols
   Medium,    ///< pairs of columns apart, other reductions, tiles that the threads load by themselves
   PerRow,    ///< reductions beside Cols: a second row block doubles what is kept
   Heavy,     ///< long ops (polynomials, slow paths: erf, division) beside Cols

@@ -56,7 +56,8 @@ int widest_sub(const Schedule& s, const GemmShape& shape) {
 }
 
 // Share of the tensor cores' rate a schedule reaches: small tiles read more operand bytes a product, and three stages
-// are too few to hide their way (a bare product of 4096³ at 128 × 256 takes 2.5 % longer).
+// are too few to hide their way (a bare product of 4096³ at 128 × 256 takes 2.5 % longer), which narrow boxes on the
+// way out cost as well.
 double efficiency(const Schedule& s) {
   const int area = s.tile_m * s.tile_n;
   const double of_tile = area >= 128 * 256   ? 1
@@ -64,7 +65,7 @@ double efficiency(const Schedule& s) {
                          : area >= 128 * 160 ? 0.94
                          : area >= 128 * 128 ? 0.88
                                              : 0.6;
-  const double of_ring = s.stages < 4 ? 0.975 : 1;
+  const double of_ring = s.stages < 4 || s.sub < 32 ? 0.975 : 1;
   return of_tile * of_ring * (s.split_k > 1 ? 0.9 : 1) * (s.ping_pong ? 1.02 : 1);
 }
 
@@ -139,14 +140,16 @@ class CandidateList {
 
  private:
   Schedule with_longest_ring(Schedule s) const {
-    if (s.sub <= 32 || output_tile_n(s, shape_) % 32 != 0) return s;
     Schedule longest = s;
-    s.sub = 32;
-    for (const int buffers : {2, 1}) {
-      if (longest.stages >= 4) break;
-      s.output_buffers = buffers;
-      s.stages = most_stages(s, shape_, arch_);
-      if (s.stages > longest.stages) longest = s;
+    for (const int sub : {32, 16}) {
+      if (sub >= longest.sub || output_tile_n(s, shape_) % sub != 0) continue;
+      s.sub = sub;
+      for (const int buffers : {2, 1}) {
+        if (longest.stages >= 4) return longest;
+        s.output_buffers = buffers;
+        s.stages = most_stages(s, shape_, arch_);
+        if (s.stages > longest.stages) longest = s;
+      }
     }
     return longest;
   }

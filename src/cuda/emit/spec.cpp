@@ -45,12 +45,14 @@ Pressure pressure_of(const SegmentSpec& segment) {
   if (is_long && kept.cols > 0) return Pressure::Heavy;
   const auto reductions = std::ranges::count(segment.program.nodes(), NodeKind::Reduce, &Node::kind);
   if (reductions > 0 && kept.cols > 0 && reductions + kept.cols > 2) return Pressure::PerRow;
-  const bool is_sum_along_row =
-      reductions == 1 && kept.cols == 0 && has([](const Node& node) {
-        return node.kind == NodeKind::Reduce && node.axis == Axis::Row && node.reduction != Reduction::LogSumExp;
+  // Along rows a thread keeps what it has reduced; down columns each chunk hands its own on.
+  const bool is_one_sum =
+      reductions == 1 && !is_long && has([&](const Node& node) {
+        return node.kind == NodeKind::Reduce &&
+               (node.axis == Axis::Col || (kept.cols == 0 && node.reduction != Reduction::LogSumExp));
       });
-  if (apart || (reductions > 0 && !is_sum_along_row) || loads_unstaged(segment)) return Pressure::Medium;
-  if (is_sum_along_row) return Pressure::Sums;
+  if (apart || (reductions > 0 && !is_one_sum) || loads_unstaged(segment)) return Pressure::Medium;
+  if (is_one_sum) return Pressure::Sums;
   return Pressure::Light;
 }
 
