@@ -6,6 +6,8 @@ A program that needs the row factor of a norm finishes its partial sums itself, 
 CODA kernels are given the finished factor. Nothing is timed before its result was compared with the others'.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -91,9 +93,11 @@ class Square:
             ((a @ w.T) * rstd[:, None]).view(self.h, heads, HEAD), cos, sin).to(BF16).flatten(1))
         entries = {"compile": lambda: fused(self.a, self.w, self.rstd, cos, sin)}
         if coda_kernels:
-            repeated = self.frequencies.repeat_interleave(2).repeat(heads)
+            # It turns the other way, and takes turns instead of radians, each as two floats whose sum is exact.
+            turns = -self.frequencies.double() / (2 * math.pi)
+            exact = torch.stack((turns.float(), (turns - turns.float()).float()), -1).flatten().repeat(heads)
             entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_rope(
-                A=self.a, B=self.w.mT, rstd=self.rstd, positions=self.positions, frequencies=repeated)
+                A=self.a, B=self.w.mT, rstd=self.rstd, positions=self.positions, frequencies=exact)
         for interleaved in (True, False):
             program = E.rms_rope(count=self.h, eps=EPS, head=HEAD, angles="frequency", interleaved=interleaved)
             plan, note = tuned(self.a, self.w.T, program, sum_sq=self.sum_sq, positions=self.positions,
