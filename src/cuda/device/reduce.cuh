@@ -129,27 +129,21 @@ struct alignas(16) FourFloats {
   float values[4];
 };
 
-// Adds partials `first` to `first` + 3 of each of the thread's two rows, and the same of the next three groups of 16.
-// All are loaded before the first is added. `InFours`: four neighbours exist or none, and come at once.
-template <bool InFours, class Reducer>
-__device__ __forceinline__ void add_partials(const Matrix& from, i32 first, i32 count, const Position& at,
-                                             Reducer& reducer) {
+// Adds partials `first` to `first` + 3 of each of the thread's two rows, and the same of the next three groups of 16:
+// all exist or are past `count`, and are loaded before the first is added.
+template <class Reducer>
+__device__ __forceinline__ void add_fours(const Matrix& from, i32 first, i32 count, const Position& at,
+                                          Reducer& reducer) {
   FourFloats some[4][2];
 #pragma unroll
   for (int group = 0; group < 4; ++group) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const i32 begin = first + group * 16, row = global_row(at, r), end = row < at.rows ? count : 0;
-      FourFloats& four = some[group][r];
+      const i32 begin = first + group * 16, row = global_row(at, r);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) four.values[i] = Reducer::none();
-      if constexpr (InFours) {
-        if (begin < end) four = *reinterpret_cast<const FourFloats*>(element<F32>(from, row, begin));
-      } else {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          if (begin + i < end) four.values[i] = *element<F32>(from, row, begin + i);
-      }
+      for (int i = 0; i < 4; ++i) some[group][r].values[i] = Reducer::none();
+      if (row < at.rows && begin < count)
+        some[group][r] = *reinterpret_cast<const FourFloats*>(element<F32>(from, row, begin));
     }
   }
 #pragma unroll
@@ -158,17 +152,30 @@ __device__ __forceinline__ void add_partials(const Matrix& from, i32 first, i32 
     for (int i = 0; i < 8; ++i) reducer.add_one(i % 2, some[group][i % 2].values[i / 2]);
 }
 
+// The same one by one, for partials that do not lie in fours. Rolled up: few need it, and all would carry its text.
+template <class Reducer>
+__device__ __forceinline__ void add_singly(const Matrix& from, i32 first, i32 count, const Position& at,
+                                           Reducer& reducer) {
+#pragma unroll 1
+  for (i32 i = first; i < count && i < first + 64; i += i % 4 == 3 ? 13 : 1) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      if (global_row(at, r) < at.rows) reducer.add_one(r, *element<F32>(from, global_row(at, r), i));
+  }
+}
+
 // Finishes `count` partials of each of the thread's two rows: the lanes of the quad take four each in turn.
 template <class Reducer>
 __device__ __forceinline__ void finish_row(const Matrix& from, i32 count, const Position& at, float (&values)[2]) {
   Reducer reducer;
   const bool in_fours = count % 4 == 0 && from.col_stride == 1 && from.row_stride % 4 == 0 &&
                         reinterpret_cast<u64>(from.data) % sizeof(FourFloats) == 0;
+#pragma unroll 1
   for (i32 first = static_cast<i32>(lane_id() % 4) * 4; first < count; first += 64) {
     if (in_fours) {
-      add_partials<true>(from, first, count, at, reducer);
+      add_fours(from, first, count, at, reducer);
     } else {
-      add_partials<false>(from, first, count, at, reducer);
+      add_singly(from, first, count, at, reducer);
     }
   }
   reducer.merge_quad();
