@@ -90,6 +90,12 @@ def test_a_tensor_beyond_its_limit_fails(apart):
         f"after training model.<norm>.weight is {apart:.1e} of its way apart from stock's, more than 1e-02"]
 
 
+def test_tensors_come_farthest_first():
+    order = [math.nan, math.inf, 2.0, 1.0, 0.0]
+    given = [trained.Drift(str(apart), 1.0, apart) for apart in (1.0, math.nan, 0.0, math.inf, 2.0)]
+    assert [drift.tensor for drift in fine_tune.farthest_first(given)] == [str(apart) for apart in order]
+
+
 def test_what_holds_is_said_and_shown():
     result = compare.Result("Model", {}, [], training=made_training())
     assert made_training().failures() == []

@@ -1,7 +1,8 @@
 """Both sides fine-tune the model on the text: the same weights, batches and optimizer, in fp32 on the CPU."""
 
 import copy
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
@@ -68,10 +69,13 @@ def fine_tune(loaded: Loaded, ids: torch.Tensor, steps: int, stages: Stages) -> 
             side: _stepper(model, gradients[side], pieces, losses[side]) for side, model in models.items()
         }
         speed = time_rounds(entries, baseline="stock", rounds=steps, warmup=0, on_round=tick)
-        drifts = sorted(
-            _drifts(loaded.model, models["stock"], models["coda"]), key=lambda drift: drift.apart, reverse=True
-        )
+        drifts = farthest_first(_drifts(loaded.model, models["stock"], models["coda"]))
     return Training(losses, drifts, speed, tuple(pieces[0][0].shape))
+
+
+def farthest_first(drifts: Iterable[Drift]) -> list[Drift]:
+    """NaN is farther than anything."""
+    return sorted(drifts, key=lambda drift: (math.isnan(drift.apart), drift.apart), reverse=True)
 
 
 def _stepper(model, gradients: Callable, pieces: list, losses: list[float]) -> Callable[[], None]:
@@ -94,4 +98,4 @@ def _drifts(start, reference, model) -> Iterator[Drift]:
     ):
         moved = float((theirs.double() - old.double()).norm())
         apart = float((ours.double() - theirs.double()).norm())
-        yield Drift(name, moved, quotient(apart, moved))
+        yield Drift(name, moved, quotient(apart, moved) if apart else 0.0)
