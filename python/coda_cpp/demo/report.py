@@ -101,6 +101,7 @@ def training_plot(training: Training) -> bytes:
     right.plot(steps, training.loss_differences, "s", markersize=4, color="tab:orange", label="|coda − stock| ÷ stock")
     right.axhline(LOSS_LIMIT, linestyle="--", color="0.5", linewidth=1, label=f"limit, {LOSS_LIMIT:.0e}")
     right.set_yscale("log")
+    right.margins(y=0.25)  # room for the legend above the limit
     left.set_title("loss while training, fp32")
     right.set_title("relative difference of the losses")
     for axes in (left, right):
