@@ -373,7 +373,7 @@ def test_demo_runs_on_a_folder(folder, tmp_path):
     options = ["--tokens", "96", "--threads", "2", "--dtype", "both", "--device", "cpu", "--output", str(page)]
     done = run_demo("--model", str(folder), *options)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("both sides run on the CPU\n") and "[17/17]" in done.stdout
+    assert done.stdout.startswith("both sides run on the CPU\n") and "[18/18]" in done.stdout
     assert "passed: the error of every layer" in done.stdout
     assert page.read_text(encoding="utf-8").endswith("</html>\n")
 

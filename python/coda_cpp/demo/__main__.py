@@ -10,6 +10,7 @@ from rich.console import Console
 from .errors import DemoError
 
 ROUNDS = 5
+STEPS = 20
 
 
 class DType(str, enum.Enum):
@@ -36,10 +37,13 @@ def main(
     device: Annotated[Where, typer.Option(help="Where both sides run; auto: on a GPU that coda can use.")] = Where.auto,
     output: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("report.html"),
     continuation: Annotated[bool, typer.Option("--continue/--no-continue", help="Continue a paragraph.")] = True,
+    steps: Annotated[
+        int, typer.Option(min=0, help="Training steps of both sides, in fp32 on the CPU; 0: no training.")
+    ] = STEPS,
 ) -> None:
     """Runs a real model on real text, stock transformers and coda side by side, and compares both with fp64."""
     try:
-        failed = run(model, tokens, threads, dtype and dtype.value, device.value, output, continuation)
+        failed = run(model, tokens, threads, dtype and dtype.value, device.value, output, continuation, steps)
     except DemoError as error:
         Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(2) from error
@@ -47,7 +51,14 @@ def main(
 
 
 def run(
-    folder: Path | None, count: int, threads: int, dtype: str | None, where: str, output: Path, continuation: bool
+    folder: Path | None,
+    count: int,
+    threads: int,
+    dtype: str | None,
+    where: str,
+    output: Path,
+    continuation: bool,
+    steps: int,
 ) -> list[str]:
     """Loads, compares, shows, writes the page; what failed comes back."""
     from . import device as devices
@@ -63,8 +74,8 @@ def run(
     console = Console()
     console.print(f"both sides run on {device.title}", markup=False, highlight=False)
     threads = threads or machine.cores()
-    stage_count = 3 + 6 * len(dtypes) + 2 * continuation
-    result = _measure(console, folder, count, threads, device, dtypes, continuation, stage_count, output)
+    stage_count = 3 + 6 * len(dtypes) + 2 * continuation + (steps > 0)
+    result = _measure(console, folder, count, threads, device, dtypes, continuation, steps, stage_count, output)
     from . import terminal
 
     terminal.show(console, result)
@@ -72,7 +83,7 @@ def run(
     return result.failures()
 
 
-def _measure(console, folder, count, threads, device, dtypes, continuation, stage_count, output):
+def _measure(console, folder, count, threads, device, dtypes, continuation, steps, stage_count, output):
     from . import loader, machine, text
     from .stages import Stages
 
@@ -83,33 +94,34 @@ def _measure(console, folder, count, threads, device, dtypes, continuation, stag
 
             from . import coda_side, compare, report
             from .continuation import continue_paragraph
+            from .fine_tune import train
 
             torch.set_num_threads(threads)
             coda_side.set_threads(threads)
         with stages.stage("read the text"):
-            ids = _token_ids(loaded, text.text(), count)
+            whole = torch.tensor(loaded.tokenizer(text.text()).input_ids)
+            ids = _first_tokens(loaded, whole, count)
         result = compare.Result(loaded.name, _shape(loaded.model.config), device=device)
         for name in dtypes:
             result.comparisons.append(compare.compare(loaded, name, ids, ROUNDS, stages, device))
         if continuation:
             result.continuation = continue_paragraph(loaded, stages, device)
+        if steps:
+            train(result, loaded, whole, steps, stages)
         with stages.stage(f"write {output}"):
             report.write(output, result, {**machine.facts(threads), "both sides run on": device.title})
     return result
 
 
-def _token_ids(loaded, prose: str, count: int):
+def _first_tokens(loaded, ids, count: int):
     """The first count + 1 tokens of the text: count to read, each with the next one to predict."""
-    import torch
-
-    ids = loaded.tokenizer(prose).input_ids
     longest = min(loaded.model.config.max_position_embeddings, len(ids) - 1)
     if count > longest:
         raise DemoError(
             f"demo: --tokens is {count}, expected at most {longest}: the model reads "
             f"{loaded.model.config.max_position_embeddings} positions and the text has {len(ids)} tokens"
         )
-    return torch.tensor(ids[: count + 1])
+    return ids[: count + 1]
 
 
 def _shape(config) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The coda half: the same weights in coda's own LlamaModel."""
+"""The coda half: the same weights in coda's own LlamaModel, run and trained."""
 
 from collections.abc import Callable
 
@@ -43,6 +43,23 @@ class CodaModel:
 
         self._model.generate(prompt, count, on_token=take)
         return made
+
+
+def gradients_of(loaded: Loaded, model) -> Callable[[torch.Tensor, torch.Tensor], float]:
+    """A function of tokens and targets (B,T) that leaves the gradients in the parameters of `model`, whose memory coda
+    reads its weights from, and gives the mean loss."""
+    parameters = dict(model.named_parameters())
+    weights = {name: parameter.detach() for name, parameter in parameters.items()}
+    ours = _coda().LlamaModel(loaded.config_json(), weights, share=True)
+
+    def run(tokens: torch.Tensor, targets: torch.Tensor) -> float:
+        model.zero_grad()  # frees the last step's before this one's are made
+        loss, gradients = ours.loss_and_gradients(tokens, targets)
+        for name, gradient in gradients.items():
+            parameters[name].grad = gradient
+        return loss.value
+
+    return run
 
 
 def _coda():

@@ -10,6 +10,7 @@ from .device import CPU, Device
 from .loader import Loaded
 from .paired import Timing, time_rounds
 from .stages import Stages, Tick
+from .trained import Training
 
 PERPLEXITY_LIMIT = 1e-3  # relative difference of coda's fp32 perplexity from stock's
 ERROR_LIMIT = 2.0  # error of a layer ÷ stock's own
@@ -112,9 +113,12 @@ class Result:
     comparisons: list[Comparison] = field(default_factory=list)
     continuation: Continuation | None = None
     device: Device = CPU
+    training: Training | None = None
+    untrained: str = ""  # why there is no training though it was asked for
 
     def failures(self) -> list[str]:
-        return [line for comparison in self.comparisons for line in comparison.failures()]
+        found = [line for comparison in self.comparisons for line in comparison.failures()]
+        return found + (self.training.failures() if self.training else [])
 
 
 def compare(

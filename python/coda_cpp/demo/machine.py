@@ -30,6 +30,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def free_memory() -> int | None:
+    """Bytes a program can have before the machine swaps; None where the system does not say."""
+    path = Path("/proc/meminfo")
+    found = re.search(r"^MemAvailable: +(\d+) kB", path.read_text(encoding="utf-8"), re.M) if path.exists() else None
+    return int(found[1]) * 1024 if found else None
+
+
 def today() -> str:
     return datetime.date.today().isoformat()
 

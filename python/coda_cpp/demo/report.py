@@ -8,6 +8,7 @@ from pathlib import Path
 from . import tables
 from .compare import ERROR_LIMIT, Comparison, Result
 from .errors import DemoError
+from .trained import LOSS_LIMIT, Training
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -42,7 +43,10 @@ def page(result: Result, facts: dict[str, str]) -> str:
           for line in tables.verdict(result)),
     ]  # fmt: skip
     body += [_table(table) for table in tables.tables(result)[:2]]
-    body += [_figure(comparison) for comparison in result.comparisons]
+    body += [
+        _figure(error_plot(c), f"Error per layer of stock and coda in {c.dtype}, log scale") for c in result.comparisons
+    ]
+    body += training(result)
     body += _continuation(result)
     body += [_table(table) for table in tables.tables(result)[2:]]
     body.append(_table(tables.Table("Machine", "", ["", ""], [[name, value] for name, value in facts.items()])))
@@ -81,15 +85,50 @@ def error_plot(comparison: Comparison) -> bytes:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(True, which="both", alpha=0.25)
         axes.legend(frameon=False)
+    return _svg(figure)
+
+
+def training_plot(training: Training) -> bytes:
+    """Both losses of each step, and their relative difference on a log scale: an SVG."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    steps = range(1, training.steps + 1)
+    for side, style in (("stock", "o-"), ("coda", "s--")):
+        left.plot(steps, training.losses[side], style, markersize=4, label=side)
+    right.plot(steps, training.loss_differences, "s", markersize=4, color="tab:orange", label="|coda − stock| ÷ stock")
+    right.axhline(LOSS_LIMIT, linestyle="--", color="0.5", linewidth=1, label=f"limit, {LOSS_LIMIT:.0e}")
+    right.set_yscale("log")
+    right.margins(y=0.25)  # room for the legend above the limit
+    left.set_title("loss while training, fp32")
+    right.set_title("relative difference of the losses")
+    for axes in (left, right):
+        axes.set_xlabel("step")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(True, which="both", alpha=0.25)
+        axes.legend(frameon=False)
+    return _svg(figure)
+
+
+def _svg(figure) -> bytes:
     target = io.BytesIO()
     figure.savefig(target, format="svg")
     return target.getvalue()
 
 
-def _figure(comparison: Comparison) -> str:
-    image = base64.b64encode(error_plot(comparison)).decode()
-    alt = f"Error per layer of stock and coda in {comparison.dtype}, log scale"
+def _figure(plot: bytes, alt: str) -> str:
+    image = base64.b64encode(plot).decode()
     return f'<figure><img alt="{_text(alt)}" src="data:image/svg+xml;base64,{image}"></figure>'
+
+
+def training(result: Result) -> list[str]:
+    if result.training is None:
+        return [f'<p class="note">{_text(result.untrained.capitalize())}.</p>'] if result.untrained else []
+    losses, *rest = tables.training(result.training)
+    plot = _figure(training_plot(result.training), "Loss of stock and coda at each training step, and their difference")
+    return [_table(losses), plot, *map(_table, rest)]
 
 
 def _continuation(result: Result) -> list[str]:

@@ -1,4 +1,5 @@
-"""The stock half: transformers' own LlamaForCausalLM, run as it comes, and once more in fp64 as the truth."""
+"""The stock half: transformers' own LlamaForCausalLM, run and trained as it comes, and run once more in fp64 as the
+truth."""
 
 import contextlib
 import copy
@@ -54,6 +55,19 @@ def token_loss(
     with _observed(model, on_layer) if on_layer else contextlib.nullcontext():
         logits = model(input_ids=tokens[None], use_cache=False).logits[0]
     return cross_entropy(logits.float(), targets, reduction="none")
+
+
+def gradients_of(model) -> Callable[[torch.Tensor, torch.Tensor], float]:
+    """A function of tokens and targets (B,T) that leaves the gradients in the parameters and gives the mean loss."""
+
+    def run(tokens: torch.Tensor, targets: torch.Tensor) -> float:
+        model.zero_grad()
+        logits = model(input_ids=tokens, use_cache=False).logits
+        loss = cross_entropy(logits.flatten(0, 1), targets.flatten())
+        loss.backward()
+        return loss.item()
+
+    return run
 
 
 @torch.inference_mode()

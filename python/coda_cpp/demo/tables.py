@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 from .compare import ERROR_LIMIT, PERPLEXITY_LIMIT, REORDERINGS, Comparison, Continuation, Result
+from .trained import DRIFT_LIMIT, LOSS_LIMIT, Training
+
+_FARTHEST = 5  # tensors shown of a training
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,12 @@ def verdict(result: Result) -> list[str]:
                 f"passed: fp32 perplexities differ by {comparison.perplexity_difference:.1e} relative "
                 f"(limit {PERPLEXITY_LIMIT:.0e})"
             )
-    return lines
+    return lines + (training_held(result.training) if result.training else [])
+
+
+def training(training: Training) -> list[Table]:
+    """Losses, the tensors that are farthest apart, and speed."""
+    return [_losses(training), _drifts(training), _training_speed(training)]
 
 
 def agreement(continuation: Continuation) -> str:
@@ -51,6 +59,51 @@ def pace(continuation: Continuation) -> str:
     """Tokens a second of both continuations, prompt included."""
     speeds = (f"{side} {len(continuation.tokens[side]) / continuation.seconds[side]:.1f}" for side in ("coda", "stock"))
     return f"tokens/s while continuing, one run each: {', '.join(speeds)}"
+
+
+def training_held(training: Training) -> list[str]:
+    farthest = training.drifts[0]
+    return [
+        f"passed: the losses of {training.steps} training steps differ by at most {training.loss_difference:.1e} "
+        f"relative (limit {LOSS_LIMIT:.0e})",
+        f"passed: each tensor ends at most {farthest.apart:.1e} of its way apart from stock's "
+        f"(limit {DRIFT_LIMIT:.0e})",
+    ]
+
+
+def _losses(training: Training) -> Table:
+    rows = [
+        [str(step), f"{theirs:.6f}", f"{ours:.6f}", f"{difference:.1e}"]
+        for step, (theirs, ours, difference) in enumerate(
+            zip(training.losses["stock"], training.losses["coda"], training.loss_differences, strict=True), start=1
+        )
+    ]
+    sequences, length = training.batch
+    note = (
+        f"Loss of each step before it is taken, fp32 on the CPU: {sequences} × {length} tokens of the text a step, "
+        "torch.optim.AdamW on the gradients of each side from the same weights. The relative differences must be at "
+        f"most {LOSS_LIMIT:.0e}."
+    )
+    return Table("Training", note, ["step", "stock", "coda", "difference, relative"], rows)
+
+
+def _drifts(training: Training) -> Table:
+    rows = [[drift.tensor, f"{drift.moved:.1e}", f"{drift.apart:.1e}"] for drift in training.drifts[:_FARTHEST]]
+    note = (
+        f"Of {len(training.drifts)} tensors the farthest apart after {training.steps} steps: ‖p − p_ref‖ ÷ ‖p_ref − "
+        f"p_start‖, where p_ref is stock's; at most {DRIFT_LIMIT:.0e}."
+    )
+    return Table("Tensors after training", note, ["tensor", "moved", "apart ÷ moved"], rows)
+
+
+def _training_speed(training: Training) -> Table:
+    rows = [
+        [side, f"{timing.seconds:.2f}", f"{training.tokens_per_second(side):.0f}", f"{timing.ratio:.3f}",
+         f"{timing.q1:.3f} – {timing.q3:.3f}"]
+        for side, timing in training.speed.items()
+    ]  # fmt: skip
+    note = "A step with its optimizer, same threads: medians; a ratio compares two steps that were taken in turn."
+    return Table("Training speed", note, ["side", "s/step", "tokens/s", "time ÷ stock", "quartiles"], rows)
 
 
 def _perplexity(result: Result) -> Table:

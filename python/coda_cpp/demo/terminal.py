@@ -12,6 +12,10 @@ from .compare import Result
 def show(console: Console, result: Result) -> None:
     for table in tables.tables(result):
         _show_table(console, table)
+    for table in tables.training(result.training) if result.training else []:
+        _show_table(console, table)
+    if result.untrained:
+        console.print(Text(result.untrained))
     if result.continuation:
         console.print(Text(tables.agreement(result.continuation)))
         if not result.continuation.equal:
