@@ -44,8 +44,9 @@ struct DifferentiateOptions {
   /// Tile outputs of the forward that the backward writes again under their names, made from what it has: of a forward
   /// whose output was not kept. It never loads them.
   std::vector<std::string> remade{};
-  /// Columns or rows an entry of the partials it stores covers, a multiple of 64.
-  std::int64_t partial_width = 64;
+  /// Columns an entry of the row partials it stores covers, and rows one of its column partials: multiples of 64.
+  /// partial_rows 0: as many as partial_width.
+  std::int64_t partial_width = 64, partial_rows = 0;
 };
 
 /// Where the gradient by one accumulator or operand is found.

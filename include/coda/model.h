@@ -70,8 +70,8 @@ class LlamaModel {
   /// The loss, and its gradient by each parameter `gradients` names, added to the tensor given for it: of the
   /// parameter's shape, in f32 or in its dtype. The others are frozen: no product is run for them, nor for layers below
   /// all of `gradients`. The gradient by a tied head is part of that by the embedding. tokens, targets: (T,), all
-  /// sequences one behind the other. Two runs give the same bits. Errors: ValueError, TypeError, IndexError before
-  /// anything is written; NotImplementedError on a GPU.
+  /// sequences one behind the other. On a GPU it waits for the losses. Two runs give the same bits. Errors: ValueError,
+  /// TypeError, IndexError before anything is written.
   Loss loss_and_gradients(const TensorView& tokens, const TensorView& targets, const Operands& gradients,
                           const TrainingOptions& options = {}, const Execution& where = {}) const;
 

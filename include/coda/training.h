@@ -124,7 +124,7 @@ struct SavedAttention {
   Tensor lse;  ///< (T, heads) f32, log Σ exp of the scaled scores
 };
 /// causal_attention of queries that see only keys of their own sequence. q: (T, heads·head); k, v: (T, kv_heads·head).
-/// Errors: NotImplementedError on a GPU.
+/// Errors: NotImplementedError on a GPU for heads of other sizes than multiples of 8 up to 256.
 SavedAttention causal_attention_saved(const TensorView& q, const TensorView& k, const TensorView& v,
                                       const AttentionShape& shape, const Execution& where = {});
 /// The gradients by q, k and v, summed in fp32 in an order that depends on nothing but the shapes.
@@ -161,7 +161,7 @@ struct LayerTraining {
   std::int64_t sequences = 1;  ///< of equal length, one behind the other
   SavedPolicy policy = SavedPolicy::Fast;
 };
-/// transformer_layer that keeps what its backward needs. Errors: NotImplementedError on a GPU.
+/// transformer_layer that keeps what its backward needs.
 NormedStream transformer_layer_saved(const NormedStream& stream, const LayerWeights& weights, const LayerConfig& config,
                                      const RopeTensors& rope, const RmsNorm& next_norm, const LayerTraining& training,
                                      SavedLayer& saved, const Execution& where = {});

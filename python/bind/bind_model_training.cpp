@@ -37,12 +37,7 @@ class MainTensors {
   }
 
   void take(const nb::dict& given) {
-    for (const auto& [key, object] : given) {
-      const auto name = nb::cast<std::string>(key);
-      held_.push_back(import_array(object, {kCall, concat("gradient '", name, "'")}, Access::Write));
-      views_.push_back({name, held_.back().view()});
-      result_[name.c_str()] = object;
-    }
+    for (const auto& [key, object] : given) add(nb::cast<std::string>(key), nb::borrow(object));
   }
 
   void make(const std::optional<std::vector<std::string>>& trainable, std::optional<DType> dtype) {
@@ -56,9 +51,13 @@ class MainTensors {
       REQUIRE(ValueError, !result_.contains(name.c_str()), kCall, ": trainable names '", name,
               "' twice, expected each once");
       const TensorView& like = found->second;
-      const Tensor made = like.rank() == 1
-                              ? Tensor::zeros({like.shape(0)}, dtype.value_or(like.dtype()))
-                              : Tensor::zeros({like.shape(0), like.shape(1)}, dtype.value_or(like.dtype()));
+      const DType stored = dtype.value_or(like.dtype());
+      if (like.device().kind == DeviceKind::Cuda) {
+        add(name, zeros_on_gpu(like, stored));
+        continue;
+      }
+      const Tensor made = like.rank() == 1 ? Tensor::zeros({like.shape(0)}, stored)
+                                           : Tensor::zeros({like.shape(0), like.shape(1)}, stored);
       views_.push_back({name, made});
       result_[name.c_str()] = export_whole(made, framework_);
     }
@@ -68,6 +67,18 @@ class MainTensors {
   const nb::dict& result() const { return result_; }
 
  private:
+  void add(const std::string& name, const nb::object& tensor) {
+    held_.push_back(import_array(tensor, {kCall, concat("gradient '", name, "'")}, Access::Write));
+    views_.push_back({name, held_.back().view()});
+    result_[name.c_str()] = tensor;
+  }
+
+  static nb::object zeros_on_gpu(const TensorView& like, DType dtype) {
+    const nb::object made = empty_on_gpu({like.shape().begin(), like.shape().end()}, dtype, like.device());
+    made.attr("zero_")();
+    return made;
+  }
+
   Framework framework_;
   std::map<std::string, TensorView> parameters_;
   std::vector<Array> held_;
@@ -135,8 +146,9 @@ void bind_model_training(nb::class_<ModelObject>& model) {
           "where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. "
           "chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.\n\n"
           "A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same "
-          "bits. Raises ValueError, TypeError and IndexError before anything is written; NotImplementedError on a "
-          "GPU.");
+          "bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits "
+          "for "
+          "the losses. Raises ValueError, TypeError and IndexError before anything is written.");
 }
 
 }  // namespace coda::python

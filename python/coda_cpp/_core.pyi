@@ -1016,7 +1016,7 @@ class LlamaModel:
         gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; what it leaves out is frozen, and no product is run for it. None: new tensors, of all parameters or of those `trainable` names, in `dtype` or in each parameter's.
         reduction: 'mean' over the targets that are not ignore_index, or 'sum'. factor: of the gradients, 1/steps where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.
 
-        A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same bits. Raises ValueError, TypeError and IndexError before anything is written; NotImplementedError on a GPU.
+        A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits for the losses. Raises ValueError, TypeError and IndexError before anything is written.
         """
 
 def set_num_threads(count: int) -> None:

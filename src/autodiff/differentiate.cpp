@@ -152,8 +152,10 @@ Backward differentiate(const Program& program, const std::vector<std::string>& w
   for (const std::string& output : options.remade) values.store_again(output);
   values.store_remade();
   const Program raw = b.build();
+  const PartialExtents extents{options.partial_width,
+                               options.partial_rows > 0 ? options.partial_rows : options.partial_width};
   const auto derived = [&](bool apart) {
-    const Reduced reduced = reduce_open_sums(raw, gradients.open_sums(), options.partial_width, apart);
+    const Reduced reduced = reduce_open_sums(raw, gradients.open_sums(), extents, apart);
     const Program known = values.load_remade(simplify(reduced.program));
     const Program backward = simplify(put_together(known, reduced.terms));
     return Backward{Program(in_order_of_stores(backward.data())), gradients.finished(reduced.finish)};

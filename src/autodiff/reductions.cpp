@@ -182,7 +182,7 @@ void store_sum(Reduced& reduced, Program::Data& data, Node store, const OpenSum&
 
 }  // namespace
 
-Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width,
+Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, const PartialExtents& extents,
                          bool apart) {
   Reduced reduced;
   Program::Data data{raw.name(), raw.data().operands, {}};
@@ -194,7 +194,7 @@ Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum
       // Its name goes to the sum; no other may have it.
       for (Node& other : data.nodes)
         if (other.name == open->first || other.name == "s_" + open->first.substr(2)) other.name.clear();
-      store_sum(reduced, data, node, open->second, width, apart);
+      store_sum(reduced, data, node, open->second, extents.along(open->second.axis), apart);
     } else {
       append(data, node);
     }

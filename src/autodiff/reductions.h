@@ -35,10 +35,16 @@ struct Reduced {
   std::map<std::string, std::vector<SumTerm>> terms{};  ///< of sums taken apart, by output
 };
 
-/// The program with a reduction, one partial for every `width` columns or rows, in the place of each open sum, by
+/// What a partial covers: columns of a row, or rows of a column.
+struct PartialExtents {
+  std::int64_t width, rows;
+  std::int64_t along(Axis axis) const { return axis == Axis::Row ? width : rows; }
+};
+
+/// The program with a reduction, one partial for every extent of columns or rows, in the place of each open sum, by
 /// output. `apart`: finished sums along rows are multiplied out, Σ u·(v − w) to Σ u·v and Σ u·w, each with an output of
 /// its own, so that simplify may move one inner product and not the other across a linear map.
-Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, std::int64_t width,
+Reduced reduce_open_sums(const Program& raw, const std::map<std::string, OpenSum>& sums, const PartialExtents& extents,
                          bool apart = false);
 
 /// The program with the terms of each sum put together again, in one reduction.

@@ -58,6 +58,8 @@ class Checker {
   void check_options() const {
     REQUIRE(ValueError, options_.partial_width > 0 && options_.partial_width % 64 == 0, call_, "partial_width is ",
             options_.partial_width, ", expected a multiple of 64, above 0: a partial result covers whole tiles");
+    REQUIRE(ValueError, options_.partial_rows >= 0 && options_.partial_rows % 64 == 0, call_, "partial_rows is ",
+            options_.partial_rows, ", expected a multiple of 64, or 0 for as many as partial_width");
     if (options_.saved) check_written_tiles("saved", *options_.saved);
     check_written_tiles("remade", options_.remade);
     for (std::size_t i = 0; i < options_.remade.size(); ++i)

@@ -78,7 +78,7 @@ TensorView RowSums::part(std::size_t index) const {
   return all_.view().slice(1, index == 0 ? 0 : ends_[index - 1], ends_[index]);
 }
 
-std::int64_t col_partial_count(std::int64_t rows, std::int64_t width) { return ceil_div(rows, width); }
+std::int64_t col_partial_count(std::int64_t rows) { return ceil_div(rows, kColPartialWidth); }
 
 void add_col_sums(const TensorView& partials, const TensorView& into, const Execution& where) {
   const std::int64_t count = partials.shape(0);

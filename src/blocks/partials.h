@@ -47,7 +47,7 @@ class RowSums {
 
 /// Rows an entry of the column partials of `rows` rows covers, and how many there are.
 inline constexpr std::int64_t kColPartialWidth = 64;
-std::int64_t col_partial_count(std::int64_t rows, std::int64_t width = kColPartialWidth);
+std::int64_t col_partial_count(std::int64_t rows);
 
 /// into (n,) += the sums over all rows of partials (count, n), in a fixed order.
 void add_col_sums(const TensorView& partials, const TensorView& into, const Execution& where);

@@ -153,6 +153,9 @@ TEST(DifferentiateErrors, Options) {
        "differentiate: program 'p': partial_width is 96, expected a multiple of 64, above 0: a partial result covers "
        "whole tiles",
        with({.partial_width = 96})},
+      {typeid(ValueError),
+       "differentiate: program 'p': partial_rows is 96, expected a multiple of 64, or 0 for as many as partial_width",
+       with({.partial_rows = 96})},
       {typeid(ValueError), "differentiate: program 'p': saved names 'bias', expected tiles the program writes",
        with({.saved = {{"first", "bias"}}})},
       {typeid(ValueError), "differentiate: program 'p': remade names 'bias', expected tiles the program writes",

@@ -54,6 +54,37 @@ TEST_F(CudaBlockErrors, OfMemory) {
   fake_gpu().fails.clear();
 }
 
+TEST_F(CudaBlockErrors, OfAttentionsBackward) {
+  const auto backward = [](std::int64_t columns) {
+    return [=] {
+      const TensorView x = invented({9, columns}, DType::BF16), sums = invented({9, 1}, DType::F32);
+      cuda::launch_attention_backward("causal_attention_backward", {{x, x, x, x, 1, 1, 1.0, sums}, x, x, x, x, sums},
+                                      fake_stream());
+    };
+  };
+  expect_errors({
+      {typeid(NotImplementedError),
+       "causal_attention_backward: heads have 20 columns, expected a multiple of 8 up to 256 on a GPU: copy q, k and v "
+       "to the CPU",
+       backward(20)},
+      {typeid(DeviceError),
+       concat("causal_attention_backward: could not launch kernel attention_means_64 on cuda:0 with 3 blocks of 128 "
+              "threads",
+              kFake),
+       failing("launch", 1, backward(64))},
+  });
+}
+
+TEST_F(CudaBlockErrors, OfAddedRows) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 31;
+  const TensorView numbers = invented({kMany}, DType::I64), rows = invented({1, 8}, DType::BF16);
+  expect_errors(
+      {{typeid(NotImplementedError),
+        "loss_and_gradients: got 2147483648 rows of width 8, expected at most 2147483647 blocks of 256 "
+        "columns on a GPU",
+        [&] { cuda::launch_add_rows("loss_and_gradients", {rows, rows, numbers, numbers, numbers}, nullptr); }}});
+}
+
 TEST_F(CudaBlockErrors, OfAttention) {
   const auto attend = [](std::int64_t tokens, std::int64_t columns) {
     return [=] {

@@ -3,6 +3,7 @@
 
 #include "blocks/attention/attention.h"
 #include "core/check.h"
+#include "cuda/launch/blocks.h"
 
 namespace coda {
 namespace {
@@ -14,8 +15,6 @@ Caller check(std::string_view call, const TensorView& q, const TensorView& k, co
           ", those of q: training has no cache");
   REQUIRE(ValueError, shape.sequences > 0 && q.shape(0) % shape.sequences == 0, call, ": q has ", q.shape(0),
           " rows, expected a multiple of ", shape.sequences, " sequences, at least 1, of equal length");
-  REQUIRE(NotImplementedError, q.device().kind == DeviceKind::Cpu, call, ": q is on ", device_text(q.device()),
-          ", expected cpu: there is no attention for training on a GPU yet");
   return caller;
 }
 
@@ -24,19 +23,27 @@ TensorView part(const TensorView& view, std::int64_t sequence, std::int64_t toke
   return view.slice(0, sequence * tokens, (sequence + 1) * tokens);
 }
 
+/// What the device's attention takes: the kernels of a GPU any strides.
+TensorView taken(const TensorView& view, Tensor& copy) {
+  return view.device().kind == DeviceKind::Cuda ? view : attention::with_contiguous_columns(view, copy);
+}
+
 /// The call on all rows, and copies that keep its views alive.
 struct Whole {
   attention::Call call;
-  Tensor copies[4];
+  Tensor copies[3];
 
-  Whole(const TensorView& q, const TensorView& k, const TensorView& v, const AttentionShape& shape) {
-    call.q = attention::with_contiguous_columns(q, copies[0]);
-    call.k = attention::with_contiguous_columns(k, copies[1]);
-    call.v = attention::with_contiguous_columns(v, copies[2]);
+  Whole(const TensorView& q, const TensorView& k, const TensorView& v, const SavedAttention& saved,
+        const AttentionShape& shape) {
+    call.q = taken(q, copies[0]);
+    call.k = taken(k, copies[1]);
+    call.v = taken(v, copies[2]);
+    call.out = saved.out;
     call.heads = shape.heads;
     call.kv_heads = shape.kv_heads;
     call.head = q.shape(1) / shape.heads;
     call.scale = attention::scale_of(shape.scale, call.head);
+    call.lse = saved.lse;
   }
 
   attention::Call sequence(std::int64_t index, std::int64_t tokens) const {
@@ -46,18 +53,27 @@ struct Whole {
   }
 };
 
+cuda::Attention on_gpu(const attention::Call& call) {
+  return {call.q, call.k, call.v, call.out, call.heads, call.kv_heads, call.scale, call.lse};
+}
+
 }  // namespace
 
 SavedAttention causal_attention_saved(const TensorView& q, const TensorView& k, const TensorView& v,
                                       const AttentionShape& shape, const Execution& where) {
-  check("causal_attention_saved", q, k, v, shape);
+  constexpr std::string_view kCall = "causal_attention_saved";
+  check(kCall, q, k, v, shape);
   const SavedAttention saved{Tensor::empty(q.shape(), q.dtype(), q.device(), where.stream),
                              Tensor::empty({q.shape(0), shape.heads}, DType::F32, q.device(), where.stream)};
-  Whole whole(q, k, v, shape);
-  whole.call.out = saved.out;
-  whole.call.lse = saved.lse;
+  const Whole whole(q, k, v, saved, shape);
   const std::int64_t tokens = q.shape(0) / shape.sequences;
-  for (std::int64_t i = 0; i < shape.sequences && tokens > 0; ++i) attention::run_blocked(whole.sequence(i, tokens));
+  for (std::int64_t i = 0; i < shape.sequences && tokens > 0; ++i) {
+    const attention::Call one = whole.sequence(i, tokens);
+    if (q.device().kind == DeviceKind::Cuda)
+      cuda::launch_attention(kCall, on_gpu(one), where.stream);
+    else
+      attention::run_blocked(one);
+  }
   return saved;
 }
 
@@ -75,14 +91,21 @@ Qkv causal_attention_backward(const TensorView& d_out, const TensorView& q, cons
     return Tensor::empty(like.shape(), like.dtype(), like.device(), where.stream);
   };
   Qkv d{result(q), result(k), result(v)};
-  Whole whole(q, k, v, shape);
-  whole.call.out = saved.out;
-  whole.call.lse = saved.lse;
-  const TensorView d_contiguous = attention::with_contiguous_columns(d_out, whole.copies[3]);
+  const bool is_on_gpu = q.device().kind == DeviceKind::Cuda;
+  Tensor copy, means;
+  if (is_on_gpu) means = Tensor::empty({q.shape(0), shape.heads}, DType::F32, q.device(), where.stream);
+  const Whole whole(q, k, v, saved, shape);
+  const TensorView d_taken = taken(d_out, copy);
   const std::int64_t tokens = q.shape(0) / shape.sequences;
-  for (std::int64_t i = 0; i < shape.sequences && tokens > 0; ++i)
-    attention::run_backward({whole.sequence(i, tokens), part(d_contiguous, i, tokens), part(d.q, i, tokens),
-                             part(d.k, i, tokens), part(d.v, i, tokens)});
+  for (std::int64_t i = 0; i < shape.sequences && tokens > 0; ++i) {
+    const attention::BackwardCall one{whole.sequence(i, tokens), part(d_taken, i, tokens), part(d.q, i, tokens),
+                                      part(d.k, i, tokens), part(d.v, i, tokens)};
+    if (is_on_gpu)
+      cuda::launch_attention_backward(
+          kCall, {on_gpu(one.forward), one.d_out, one.d_q, one.d_k, one.d_v, part(means, i, tokens)}, where.stream);
+    else
+      attention::run_backward(one);
+  }
   return d;
 }
 

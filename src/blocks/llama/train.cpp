@@ -127,7 +127,8 @@ class LlamaModel::Step {
     if (!norm_weight && !embedding) return;
     const Tensor d_x = stream_backward(gradient, kept_[lowest].input, norm(lowest), {norm_weight, {}}, where_);
     if (embedding)
-      add_embedding_gradient(d_x, read_indices(state_.caller(kCall), "tokens", tokens, where_), *embedding);
+      add_embedding_gradient(kCall, d_x, read_indices(state_.caller(kCall), "tokens", tokens, where_), *embedding,
+                             where_);
   }
 
   RopeTensors rope() const { return {{}, {}, tables_.cos, tables_.sin}; }
@@ -153,8 +154,6 @@ Loss LlamaModel::loss_and_gradients(const TensorView& tokens, const TensorView& 
                                     const TrainingOptions& options, const Execution& where) const {
   const State& state = *state_;
   const Caller caller = state.caller(kCall);
-  REQUIRE(NotImplementedError, state.device.kind == DeviceKind::Cpu, kCall, ": the model is on ",
-          device_text(state.device), ", expected cpu: there is no training on a GPU yet");
   require_indices(caller, "tokens", tokens);
   const std::int64_t rows = tokens.shape(0), sequences = options.layers.sequences;
   REQUIRE(ValueError, sequences > 0 && rows % sequences == 0, kCall, ": tokens has ", rows,

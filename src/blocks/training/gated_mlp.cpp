@@ -13,7 +13,7 @@ constexpr std::string_view kCall = "gated_mlp_backward";
 
 Backward backward_of(const epilogues::RmsGated& forward, const std::vector<std::string>& wrt, bool remake_y,
                      std::int64_t width) {
-  DifferentiateOptions options{.partial_width = width};
+  DifferentiateOptions options{.partial_width = width, .partial_rows = kColPartialWidth};
   if (remake_y) options.remade = {"out"};
   return differentiate(epilogues::rms_gated(forward), wrt,
                        {Cotangent::acc("out"), Cotangent::none("gate"), Cotangent::none("up")}, options);
@@ -65,7 +65,7 @@ GatedMlpBackward gated_mlp_backward(const TensorView& d_out, const TensorView& d
                {"d_acc0", d_gate},   {"d_acc1", d_up}, {"s_sum_sq", sums.part(0)}};
   bind_biases(all, weights);
   if (remake_y) all.push_back({"out", y});
-  ColGradients col_sums(rows, sums.width(), x.device(), where);
+  ColGradients col_sums(rows, x.device(), where);
   col_sums.bind(all, "gate_bias", cols, into.gate_bias);
   col_sums.bind(all, "up_bias", cols, into.up_bias);
   gemm(d_out, down, backward.program, used(backward.program, all), {}, where);

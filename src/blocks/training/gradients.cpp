@@ -68,7 +68,7 @@ std::vector<std::string> wrt_of(std::vector<std::string> always, std::initialize
 
 void ColGradients::bind(Operands& operands, const std::string& name, std::int64_t cols, const MainGradient& into) {
   if (!into) return;
-  const std::int64_t count = col_partial_count(rows_, width_), own = into->shape(0);
+  const std::int64_t count = col_partial_count(rows_), own = into->shape(0);
   made_.push_back(Tensor::empty({count, cols}, DType::F32, device_, where_.stream));
   operands.push_back({"d_" + name, made_.back()});
   sums_.push_back({made_.back().view().reshaped({count * (cols / own), own}), *into});

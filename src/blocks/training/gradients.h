@@ -31,12 +31,12 @@ struct Wish {
 };
 std::vector<std::string> wrt_of(std::vector<std::string> always, std::initializer_list<Wish> wishes);
 
-/// The gradients by rows: the program leaves partial sums of each column, add() sums them up.
+/// The gradients by rows: the program leaves partial sums of each column over kColPartialWidth rows, add() sums them
+/// up.
 class ColGradients {
  public:
-  /// `width`: rows an entry of the partials covers.
-  ColGradients(std::int64_t rows, std::int64_t width, Device device, const Execution& where)
-      : rows_(rows), width_(width), device_(device), where_(where) {}
+  ColGradients(std::int64_t rows, Device device, const Execution& where)
+      : rows_(rows), device_(device), where_(where) {}
 
   /// Binds output "d_<name>" of a program `cols` wide, if it is wanted. A shorter gradient is that of a row which
   /// repeats.
@@ -47,7 +47,7 @@ class ColGradients {
   struct Sum {
     TensorView partials, into;
   };
-  std::int64_t rows_, width_;
+  std::int64_t rows_;
   Device device_;
   const Execution& where_;
   std::vector<Tensor> made_;

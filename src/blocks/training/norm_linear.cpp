@@ -10,7 +10,8 @@ namespace {
 constexpr std::string_view kCall = "norm_linear_backward";
 
 Backward backward_of(const epilogues::Rms& forward, const std::vector<std::string>& wrt, std::int64_t width) {
-  return differentiate(epilogues::rms(forward), wrt, {Cotangent::load("out")}, {.partial_width = width});
+  return differentiate(epilogues::rms(forward), wrt, {Cotangent::load("out")},
+                       {.partial_width = width, .partial_rows = kColPartialWidth});
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ StreamGradient norm_linear_backward(const TensorView& d_out, const TensorView& o
   const Tensor dz = Tensor::empty({rows, cols}, x.dtype(), x.device(), where.stream);
   Operands all{{"d_out", d_out}, {"out", out}, {"sum_sq", stream.sum_sq}, {"d_acc0", dz}, {"s_sum_sq", sums.part(0)}};
   if (bias) all.push_back({"bias", *bias});
-  ColGradients col_sums(rows, sums.width(), x.device(), where);
+  ColGradients col_sums(rows, x.device(), where);
   col_sums.bind(all, "bias", cols, into.bias);
   elementwise(rows, cols, backward.program, used(backward.program, all), {}, where);
   col_sums.add();

@@ -17,7 +17,7 @@ constexpr std::string_view kCall = "qkv_rope_backward";
 Backward backward_of(const Program& forward, const std::vector<std::string>& wrt, std::int64_t width) {
   std::vector<Cotangent> cotangents{Cotangent::load("out")};
   if (forward.find_operand("z") >= 0) cotangents.push_back(Cotangent::none("z"));
-  return differentiate(forward, wrt, cotangents, {.partial_width = width});
+  return differentiate(forward, wrt, cotangents, {.partial_width = width, .partial_rows = kColPartialWidth});
 }
 
 /// One of q, k and v: what its forward kept, and where its gradients go.
@@ -96,7 +96,7 @@ class Pass {
     all.push_back({"sum_sq", stream_.sum_sq});
     all.push_back({"d_acc0", dz});
     all.push_back({"s_sum_sq", sums_.part(index)});
-    ColGradients col_sums(rows, sums_.width(), x.device(), where_);
+    ColGradients col_sums(rows, x.device(), where_);
     col_sums.bind(all, "bias", cols, part.into_bias);
     col_sums.bind(all, "gamma", cols, part.into_norm);
     elementwise(rows, cols, backward.program, used(backward.program, all), {}, where_);

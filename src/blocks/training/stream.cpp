@@ -96,7 +96,7 @@ Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream
   if (norm.kind != NormWeight::None) all.push_back({"gamma", norm.weight});
   if (gradient.d_h) all.push_back({"d_h", *gradient.d_h});
   if (gradient.d_x) all.push_back({"d_x", *gradient.d_x});
-  ColGradients sums(x.shape(0), kColPartialWidth, x.device(), where);
+  ColGradients sums(x.shape(0), x.device(), where);
   sums.bind(all, "gamma", x.shape(1), into.norm_weight);
   sums.bind(all, "bias", x.shape(1), into.bias);
   const Operands operands = used(backward.program, all);

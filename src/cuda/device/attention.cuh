@@ -13,6 +13,7 @@ struct AttentionParams {
   Matrix k;  // keys × heads/group·kHead
   Matrix v;
   Matrix out;
+  Matrix lse;  // tokens × heads f32, log Σ exp of the scaled scores; without data: not wanted
   i32 tokens;
   i32 keys;
   i32 heads;
@@ -185,45 +186,62 @@ struct AttentionWarp {
   }
 };
 
-// Entry `col` of row `r`: the warps' results, scaled to their common maximum.
+// The warps' softmaxes of row `r`, scaled to their common maximum.
 template <int kHead, int kRows>
-__device__ __forceinline__ float joined(const AttentionShared<kHead, kRows>& shared, int r, int col) {
-  float maximum = -infinity(), sum = 0.f, value = 0.f;
+struct Joined {
+  float maximum = -infinity(), sum = 0.f, scales[kAttentionWarps];
+
+  __device__ __forceinline__ Joined(const AttentionShared<kHead, kRows>& shared, int r) {
 #pragma unroll
-  for (int w = 0; w < kAttentionWarps; ++w) maximum = fmaxf(maximum, shared.maximum[w][r]);
+    for (int w = 0; w < kAttentionWarps; ++w) maximum = fmaxf(maximum, shared.maximum[w][r]);
 #pragma unroll
-  for (int w = 0; w < kAttentionWarps; ++w) {
-    const float scale = exp2f(shared.maximum[w][r] - base_of(maximum));
-    sum += scale * shared.sum[w][r];
-    value += scale * shared.out[w][r][col];
+    for (int w = 0; w < kAttentionWarps; ++w) {
+      scales[w] = exp2f(shared.maximum[w][r] - base_of(maximum));
+      sum += scales[w] * shared.sum[w][r];
+    }
   }
-  return value / sum;
-}
+
+  __device__ __forceinline__ float entry(const AttentionShared<kHead, kRows>& shared, int r, int col) const {
+    float value = 0.f;
+#pragma unroll
+    for (int w = 0; w < kAttentionWarps; ++w) value += scales[w] * shared.out[w][r][col];
+    return value / sum;
+  }
+  __device__ __forceinline__ float log_sum() const { return (maximum + log2f(sum)) / kLog2E; }
+};
+
+// What one block takes: blocks of the last queries, which see the most keys, go first.
+struct QueryBlock {
+  i32 row, head;  // its first query
+
+  __device__ __forceinline__ QueryBlock(i32 tokens, i32 heads, i32 rows)
+      : row(((tokens + rows - 1) / rows - 1 - static_cast<i32>(blockIdx.x) / heads) * rows),
+        head(static_cast<i32>(blockIdx.x) % heads) {}
+};
 
 template <class Element, class Lies, int kHead, int kRows>
 __device__ __forceinline__ void run_attention(const AttentionParams& p) {
   __shared__ AttentionShared<kHead, kRows> shared;
-  // The last queries see the most keys: they go first.
-  const i32 blocks = (p.tokens + kRows - 1) / kRows;
-  const i32 row = (blocks - 1 - static_cast<i32>(blockIdx.x) / p.heads) * kRows;
-  const i32 head = static_cast<i32>(blockIdx.x) % p.heads;
-  const i32 rows = min(kRows, p.tokens - row);
+  const QueryBlock block(p.tokens, p.heads, kRows);
+  const i32 rows = min(kRows, p.tokens - block.row);
+  const i64 row = block.row, column = static_cast<i64>(block.head) * kHead;
   for (int i = threadIdx.x; i < kRows * kHead; i += kAttentionThreads) {
     const int r = i / kHead, d = i % kHead;
-    shared.q[r][d] =
-        r < rows ? Element::widen(*element<Element>(p.q, row + r, static_cast<i64>(head) * kHead + d)) : 0.f;
+    shared.q[r][d] = r < rows ? Element::widen(*element<Element>(p.q, row + r, column + d)) : 0.f;
   }
   __syncthreads();
 
-  AttentionWarp<Element, Lies, kHead, kRows> warp(p, shared, head);
-  const i32 seen = p.keys - p.tokens + row + 1;  // keys that row 0 of the block sees
+  AttentionWarp<Element, Lies, kHead, kRows> warp(p, shared, block.head);
+  const i32 seen = p.keys - p.tokens + block.row + 1;  // keys that row 0 of the block sees
   for (i32 first = warp.warp * kStep; first < seen + rows - 1; first += kAttentionWarps * kStep)
     warp.take(first, seen - first);
   warp.leave();
   __syncthreads();
   for (int i = threadIdx.x; i < rows * kHead; i += kAttentionThreads) {
     const int r = i / kHead, d = i % kHead;
-    *element<Element>(p.out, row + r, static_cast<i64>(head) * kHead + d) = Element::narrow(joined(shared, r, d));
+    const Joined<kHead, kRows> joined(shared, r);
+    *element<Element>(p.out, row + r, column + d) = Element::narrow(joined.entry(shared, r, d));
+    if (d == 0 && p.lse.data != nullptr) *element<F32>(p.lse, row + r, block.head) = joined.log_sum();
   }
 }
 

@@ -26,9 +26,12 @@ inline void write_device_files(const std::string& folder) {
   for (const cuda::DeviceFile& file : cuda::device_files())
     if (!file.path.starts_with("sm90/")) std::ofstream(folder + "/" + std::string(file.path)) << file.text;
   const fs::path emulated = fs::path(CODA_SOURCE_DIR) / "tests/cpp/emulated/device";
-  for (const std::string name : {"elementwise", "attention", "gather"})  // included by what stands in their place
+  // Each is included by what stands in its place.
+  for (const std::string name : {"elementwise", "attention", "attention_backward", "copy", "gather"}) {
     fs::rename(folder + "/" + name + ".cuh", folder + "/" + name + "_gpu.cuh");
-  for (const char* name : {"ptx.cuh", "fibers.cuh", "elementwise.cuh", "attention.cuh", "gather.cuh", "sm90/gemm.cuh"})
+    fs::copy_file(emulated / (name + ".cuh"), folder + "/" + name + ".cuh");
+  }
+  for (const char* name : {"ptx.cuh", "fibers.cuh", "sm90/gemm.cuh"})
     fs::copy_file(emulated / name, fs::path(folder) / name, fs::copy_options::overwrite_existing);
 }
 
@@ -59,13 +62,21 @@ struct EmulatedMap {
   int type;
 };
 
+inline cuda::DevicePointer emulated_block(std::size_t bytes) {
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xff, bytes);
+  return reinterpret_cast<cuda::DevicePointer>(memory);
+}
+
 /// Memory "of the GPU" is the host's, filled with NaN; work is done when it is queued.
 inline void emulate_memory(cuda::DriverApi& api) {
   fake_memory(api);
   api.alloc_from_pool = [](cuda::DevicePointer* pointer, std::size_t bytes, cuda::MemoryPool, cuda::Stream) {
-    void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    std::memset(memory, 0xff, bytes);
-    *pointer = reinterpret_cast<cuda::DevicePointer>(memory);
+    *pointer = emulated_block(bytes);
+    return 0;
+  };
+  api.alloc_async = [](cuda::DevicePointer* pointer, std::size_t bytes, cuda::Stream) {
+    *pointer = emulated_block(bytes);
     return 0;
   };
   api.free_async = [](cuda::DevicePointer pointer, cuda::Stream) {

@@ -217,7 +217,7 @@ TEST_F(Static, JoinedFactorsAndUnalignedOperands) {
   expect_clean(kernels.all());
 }
 
-// The copy of an operand, rows of a table, and attention of the smallest, common and largest heads.
+// The copy of an operand, rows of a table, and attention and its backward of the smallest, common and largest heads.
 TEST_F(Static, WhatIsNoProgram) {
   Kernels kernels;
   kernels.add("copy", cuda::emit_copy());
@@ -227,6 +227,15 @@ TEST_F(Static, WhatIsNoProgram) {
       for (const int rows : {1, 8})
         for (const bool pieces : {true, false})
           kernels.add("attention " + std::to_string(head), cuda::emit_attention({dtype, head, rows, pieces}));
+    for (const int head : {8, 64, 80, 128, 192, 256})
+      for (const bool pieces : {true, false})
+        for (const auto pass :
+             {cuda::AttentionPass::Means, cuda::AttentionPass::ByQueries, cuda::AttentionPass::ByKeys})
+          kernels.add(
+              "attention's backward " + std::to_string(head),
+              cuda::emit_attention_backward(
+                  pass, {dtype, head, pass == cuda::AttentionPass::ByKeys ? cuda::keys_of_block(head) : 8, pieces}));
+    for (const DType into : {dtype, DType::F32}) kernels.add("add_rows", cuda::emit_add_rows(dtype, into));
   }
   expect_clean(kernels.all());
 }
