@@ -157,10 +157,12 @@ template <class Reducer>
 __device__ __forceinline__ void add_singly(const Matrix& from, i32 first, i32 count, const Position& at,
                                            Reducer& reducer) {
 #pragma unroll 1
-  for (i32 i = first; i < count && i < first + 64; i += i % 4 == 3 ? 13 : 1) {
+  for (int i = 0; i < 16; ++i) {
+    const i32 partial = first + i / 4 * 16 + i % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r)
-      if (global_row(at, r) < at.rows) reducer.add_one(r, *element<F32>(from, global_row(at, r), i));
+      if (partial < count && global_row(at, r) < at.rows)
+        reducer.add_one(r, *element<F32>(from, global_row(at, r), partial));
   }
 }
 

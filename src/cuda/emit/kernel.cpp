@@ -238,7 +238,7 @@ std::string emit_elementwise(const SegmentSpec& segment) {
   out.line();
   out.line("}  // namespace coda");
   out.line();
-  emit_entry(out, "kElementwiseThreads", "KernelParams",
+  emit_entry(out, "kElementwiseThreads, 1", "KernelParams",
              concat("run_elementwise<coda::Epilogue, ", elementwise_span(segment.program), ">"));
   return out.take();
 }

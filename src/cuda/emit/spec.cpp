@@ -31,13 +31,18 @@ bool loads_unstaged(const SegmentSpec& segment) {
   return false;
 }
 
+// Neighbours that all pair meet in any tile, and in one thread.
+bool meets_anywhere(const Pairing& pairing) {
+  return pairing.kind == Pairing::Kind::Interleaved && !pairing.has_rest();
+}
+
 // What a program holds beside the accumulators: partners of pairs and sums of heads, the parts of a long op, vectors,
 // reductions, and what the threads load by themselves.
 Pressure pressure_of(const SegmentSpec& segment) {
   const auto has = [&](auto test) { return std::ranges::any_of(segment.program.nodes(), test); };
   const KeptVectors kept = kept_vectors(segment);
   const bool pairs = has([](const Node& node) { return node.kind == NodeKind::Split; });
-  const bool apart = has([](const Node& node) { return node.pairing.kind == Pairing::Kind::Halves; });
+  const bool apart = has([](const Node& node) { return !node.pairing.is_none() && !meets_anywhere(node.pairing); });
   if (pairs && has([](const Node& node) { return node.kind == NodeKind::SpanReduce; })) return Pressure::Heaviest;
   const bool is_long = has([](const Node& node) {
     return node.kind == NodeKind::Map && node.type.shape == Shape::Tile && !is_light(node.op);
@@ -68,9 +73,7 @@ int most(const KernelSpec& spec, Measure measure) {
 std::int64_t column_unit(const Program& program) {
   std::int64_t granule = 1;
   const auto include = [&](const Pairing& pairing) {
-    // Neighbours that all pair meet in any tile.
-    const bool neighbours = pairing.kind == Pairing::Kind::Interleaved && !pairing.has_rest();
-    if (!pairing.is_none() && !neighbours) granule = std::lcm(granule, pairing.head);
+    if (!pairing.is_none() && !meets_anywhere(pairing)) granule = std::lcm(granule, pairing.head);
   };
   for (const Operand& operand : program.operands()) include(operand.pairing);
   for (const Node& node : program.nodes()) {
