@@ -94,6 +94,17 @@ def control_failures(found, limit):
     return [row for row in found if row.impl == CONTROL and abs(row.ratio - 1) > limit]
 
 
+def grouped_bars(axes, places, groups):
+    """Bars of ratio with their quartiles, side by side at each place, and the line of the baseline. groups: {label:
+    [(place, row), …]}."""
+    for number, (label, these) in enumerate(groups.items()):
+        at = [places.index(place) + (number - 1) * 0.27 for place, _ in these]
+        whiskers = [[row.ratio - row.q1 for _, row in these], [row.q3 - row.ratio for _, row in these]]
+        axes.bar(at, [row.ratio for _, row in these], 0.25, yerr=whiskers, capsize=3, label=label)
+    axes.axhline(1, color="0.3", linewidth=1)
+    axes.set_ylabel("time ÷ cuBLAS")
+
+
 def driver_version():
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]

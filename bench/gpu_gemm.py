@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 import coda_cpp as coda
-from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, rounds_of, rows, show, tuned, write
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, rows, show, tuned, write
 
 SIZES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 3072, 2048), (16384, 16384, 2048),
          (16384, 2048, 8192), (16384, 6144, 4096), (16384, 28672, 4096), (16384, 4096, 14336)]
@@ -166,15 +166,9 @@ def plot(path, found):
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     axes = figure.subplots()
     sizes = list(dict.fromkeys(row.size for row in mine))
-    for number, layout in enumerate(LAYOUTS):
-        these = [row for row in mine if row.layout == layout]
-        at = [sizes.index(row.size) + (number - 1) * 0.27 for row in these]
-        whiskers = [[row.ratio - row.q1 for row in these], [row.q3 - row.ratio for row in these]]
-        axes.bar(at, [row.ratio for row in these], 0.25, yerr=whiskers, capsize=3, label=layout)
-    axes.axhline(1, color="0.3", linewidth=1)
+    grouped_bars(axes, sizes, {layout: [(row.size, row) for row in mine if row.layout == layout] for layout in LAYOUTS})
     axes.set_ylim(0.85, 1.06)
     axes.set_xticks(range(len(sizes)), [size.replace("x", "\n× ") for size in sizes])
-    axes.set_ylabel("time ÷ cuBLAS")
     axes.set_title(f"bf16 products, {torch.cuda.get_device_name()}: below the line is faster than cuBLAS", fontsize="medium")
     axes.legend(frameon=False, ncols=3)
     figure.savefig(path)

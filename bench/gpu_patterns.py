@@ -15,7 +15,7 @@ import coda_cpp as coda
 from coda_cpp import epilogues as E
 from gpu_backward import Backward
 from gpu_case import BF16, EPS, F32, Case, coda_kernels, compiled, measure, normal, partial_sums, rms_norm, sum_width, weight
-from gpu_common import CONTROL, PairedTimer, arguments, control_failures, rounds_of, tuned, write
+from gpu_common import CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, tuned, write
 
 HEAD, THETA = 128, 500000.0
 LAYERS = {2048: (8192, 3072, 64), 4096: (14336, 6144, 128), 8192: (28672, 10240, 128)}  # MLP width, q+k+v, head
@@ -206,17 +206,13 @@ def plot(path, found):
     names = list(dict.fromkeys(row.case for row in found))
     sizes = list(dict.fromkeys(row.size for row in found))
     impls = [impl for impl in ("compile", "coda-kernels", "coda") if any(row.impl == impl for row in found)]
-    figure = Figure(figsize=(11, 3.2 * len(sizes)), layout="constrained")
+    figure = Figure(figsize=(12, 3.2 * len(sizes)), layout="constrained")
     for axes, size in zip(figure.subplots(len(sizes), 1, squeeze=False)[:, 0], sizes):
-        for number, impl in enumerate(impls):
-            these = [row for row in found if row.impl == impl and row.size == size]
-            at = [names.index(row.case) + (number - 1) * 0.27 for row in these]
-            whiskers = [[row.ratio - row.q1 for row in these], [row.q3 - row.ratio for row in these]]
-            axes.bar(at, [row.ratio for row in these], 0.25, yerr=whiskers, capsize=3, label=impl)
-        axes.axhline(1, color="0.3", linewidth=1)
-        axes.set_ylim(0.8, 1.7)
-        axes.set_xticks(range(len(names)), names)
-        axes.set_ylabel("time ÷ cuBLAS")
+        grouped_bars(axes, names, {impl: [(row.case, row) for row in found if row.impl == impl and row.size == size]
+                                   for impl in impls})
+        axes.set_ylim(0.8, 1.8)
+        axes.set_xlim(-0.6, len(names) - 0.4)
+        axes.set_xticks(range(len(names)), [name.replace(", ", ",\n") for name in names])
         axes.set_title(f"{size}: fused patterns, {torch.cuda.get_device_name()}; the line is the bare product",
                        fontsize="medium")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False)
