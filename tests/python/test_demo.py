@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from coda_cpp.demo import compare, loader, machine, paired, report, stages, stock, tables, text
 from coda_cpp.demo.continuation import Stream
 from coda_cpp.demo.errors import DemoError
+from stock_llama import random_llama
 from support import generator
 
 PYTHON_FOLDER = Path(compare.__file__).parents[2]
@@ -38,16 +39,8 @@ def folder(tmp_path_factory):
     tokenizer.train_from_iterator(text.paragraphs()[:40], trainer)
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
     wrapped.save_pretrained(path)
-    config = transformers.LlamaConfig(
-        vocab_size=len(wrapped), hidden_size=64, intermediate_size=160, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, tie_word_embeddings=True, eos_token_id=0, bos_token_id=None)
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"seed {seed}")
-    torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(5)
+    model = random_llama(factor=5, vocab_size=len(wrapped), intermediate_size=160, num_hidden_layers=3,
+                         tie_word_embeddings=True, eos_token_id=0, bos_token_id=None)
     model.save_pretrained(path)
     return path
 

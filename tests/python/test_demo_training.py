@@ -1,14 +1,13 @@
 """The demo's training: both sides keep step on a small random model, and what does not is reported."""
 
 import math
-import os
 
 import pytest
 import torch
-import transformers
 from rich.console import Console
 
 from coda_cpp.demo import coda_side, compare, fine_tune, loader, machine, paired, report, stages, tables, text, trained
+from stock_llama import random_llama
 
 STEPS = 20
 
@@ -19,17 +18,8 @@ def quiet():
 
 @pytest.fixture(scope="module")
 def loaded():
-    config = transformers.LlamaConfig(
-        vocab_size=97, hidden_size=64, intermediate_size=112, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=32, tie_word_embeddings=True)
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"seed {seed}")
-    torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(4)
-    return loader.Loaded("mini", model.eval(), None, None)
+    model = random_llama(vocab_size=97, max_position_embeddings=32, tie_word_embeddings=True)
+    return loader.Loaded("mini", model, None, None)
 
 
 @pytest.fixture(scope="module")

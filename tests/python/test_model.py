@@ -9,10 +9,10 @@ import threading
 import numpy as np
 import pytest
 import torch
-import transformers
 from safetensors.torch import save_file
 
 import coda_cpp as coda
+from stock_llama import random_llama
 from support import to_double
 
 VOCABULARY, TOKENS = 97, 70
@@ -28,17 +28,7 @@ VARIANTS = {
 
 
 def make_model(**options):
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=64, intermediate_size=112, num_hidden_layers=2, num_attention_heads=4,
-        **{"num_key_value_heads": 2, "max_position_embeddings": 256, "tie_word_embeddings": False, **options})
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"seed {seed}")
-    torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():  # norms and biases start as ones and zeros
-            parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(4)
-    return model
+    return random_llama(vocab_size=VOCABULARY, **options)
 
 
 def to_coda(model, **options):

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "blocks/plain_llama.h"
 #include "emulated/emulated_gpu.h"
+#include "emulated/model_kinds.h"
 
 namespace coda::testing_support {
 namespace {
@@ -117,14 +117,7 @@ TEST_F(EmulatedTest, LossOfALargeVocabulary) {
   EXPECT_EQ(got.counted, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, EmulatedModel,
-                         testing::Values(PlainLlamaOptions{.dtype = DType::BF16, .head = 16},
-                                         PlainLlamaOptions{
-                                             .tied_head = false, .bias = true, .dtype = DType::BF16, .head = 16},
-                                         PlainLlamaOptions{.qk_norm = true, .dtype = DType::BF16, .head = 32}),
-                         [](const auto& info) {
-                           return std::string(info.param.qk_norm ? "qwen3" : info.param.bias ? "biases" : "llama");
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, EmulatedModel, model_kinds(), kind_name);
 
 }  // namespace
 }  // namespace coda::testing_support

@@ -9,9 +9,9 @@
 
 #include "blocks/llama/embedding_gradient.h"
 #include "blocks/partials.h"
-#include "blocks/plain_llama.h"
 #include "coda/training.h"
 #include "emulated/emulated_gpu.h"
+#include "emulated/model_kinds.h"
 
 namespace coda::testing_support {
 namespace {
@@ -225,14 +225,7 @@ TEST_P(EmulatedGradients, AreNoWorseThanTheCpus) {
   expect_no_worse_than_the_cpu(options, DType::BF16);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, EmulatedGradients,
-                         testing::Values(PlainLlamaOptions{.dtype = DType::BF16, .head = 16},
-                                         PlainLlamaOptions{
-                                             .tied_head = false, .bias = true, .dtype = DType::BF16, .head = 16},
-                                         PlainLlamaOptions{.qk_norm = true, .dtype = DType::BF16, .head = 32}),
-                         [](const auto& info) {
-                           return std::string(info.param.qk_norm ? "qwen3" : info.param.bias ? "biases" : "llama");
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, EmulatedGradients, model_kinds(), kind_name);
 
 }  // namespace
 }  // namespace coda::testing_support
