@@ -67,7 +67,7 @@ TEST(TrainingErrors, Streams) {
        with([&](StreamGradient& g) { g.sums[0].s = f.square; })},
       {typeid(ValueError), "stream_backward: gradient has no sums, expected what the readers left",
        with([](StreamGradient& g) { g.sums.clear(); })},
-      {typeid(ValueError), "stream_backward: into.norm_weight is given, but the norm has no weight",
+      {typeid(ValueError), "stream_backward: into.norm_weight is given, but the norm has no weight: leave it out",
        [&] { stream_backward(f.gradient, f.saved, none, {f.gamma.view(), {}}); }},
       {typeid(ValueError),
        "stream_backward: into.norm_weight has shape [7], expected [8], that of the parameter: its gradient is added "
@@ -146,9 +146,10 @@ TEST(TrainingErrors, QkvRope) {
        "qkv_rope_backward: saved.kz is missing, expected what qkv_rope_saved kept of a projection with a "
        "norm",
        run(d, normed)},
-      {typeid(ValueError), "qkv_rope_backward: into.q_norm is given, but there is no such norm with a weight",
+      {typeid(ValueError),
+       "qkv_rope_backward: into.q_norm is given, but there is no such norm with a weight: leave it out",
        run(d, weights, norm_alone)},
-      {typeid(ValueError), "qkv_rope_backward: into.v_bias is given, but there is no such bias",
+      {typeid(ValueError), "qkv_rope_backward: into.v_bias is given, but there is no such bias: leave it out",
        run(d, weights, bias_alone)},
       {typeid(ValueError), "qkv_rope_backward: positions is missing, expected a tensor: rope.angles is Base",
        run(d, weights)},

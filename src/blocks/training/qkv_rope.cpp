@@ -43,11 +43,11 @@ void check_part(const Caller& caller, const Part& part, std::int64_t rows) {
   if (needs_z) require_shape(caller, "saved." + name + "z", *part.z, {extents[0], extents[1]});
   require_main(caller, name, part.into, part.weight);
   REQUIRE(ValueError, part.bias || !part.into_bias, kCall, ": into.", name,
-          "_bias is given, but there is no such bias");
+          "_bias is given, but there is no such bias: leave it out");
   if (part.bias) require_main(caller, name + "_bias", part.into_bias, *part.bias);
   const bool has_weight = part.head_norm && part.head_norm->kind != epilogues::NormWeight::None;
   REQUIRE(ValueError, has_weight || !part.into_norm, kCall, ": into.", name,
-          "_norm is given, but there is no such norm with a weight");
+          "_norm is given, but there is no such norm with a weight: leave it out");
   if (has_weight) require_main(caller, name + "_norm", part.into_norm, part.head_norm->weight);
 }
 

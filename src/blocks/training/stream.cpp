@@ -57,7 +57,7 @@ Caller check(const StreamGradient& gradient, const SavedStream& stream, const Rm
   for (std::size_t i = 0; i < gradient.sums.size(); ++i)
     require_shape(caller, concat("gradient.sums[", i, "].s"), gradient.sums[i].s, {{rows, "T"}, {-1, "partials"}});
   REQUIRE(ValueError, norm.kind != NormWeight::None || !into.norm_weight, kCall,
-          ": into.norm_weight is given, but the norm has no weight");
+          ": into.norm_weight is given, but the norm has no weight: leave it out");
   if (norm.kind != NormWeight::None) require_main(caller, "norm_weight", into.norm_weight, norm.weight);
   if (into.bias)
     require_main(caller, "bias", into.bias, TensorView(stream.x.view().data(), stream.x.view().dtype(), {width}));
