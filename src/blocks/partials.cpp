@@ -6,6 +6,7 @@
 #include "blocks/remembered.h"
 #include "coda/build.h"
 #include "coda/gemm.h"
+#include "core/integers.h"
 
 namespace coda {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::int64_t kPartialUnit = 64;
 // A kernel of a GPU reduces the columns of one tile: a wider group fits none.
 constexpr std::int64_t kWidestOnGpu = 128;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 Program fewer_program(Reduction op, Axis axis, std::int64_t width) {
   Builder b("fewer_partials");
@@ -69,7 +68,7 @@ RowSums::RowSums(std::int64_t rows, const std::vector<std::int64_t>& cols, Devic
   std::int64_t total = 0;
   for (const std::int64_t tile : cols) total += tile;
   const std::int64_t unit = std::lcm(head, kPartialUnit);
-  width_ = ceil_div(row_partial_width(total, device), unit) * unit;
+  width_ = round_up(row_partial_width(total, device), unit);
   for (const std::int64_t tile : cols) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + ceil_div(tile, width_));
   all_ = Tensor::empty({rows, ends_.back()}, DType::F32, device, where.stream);
 }

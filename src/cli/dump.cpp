@@ -106,11 +106,7 @@ Command dump_command(CLI::App& coda) {
       "  coda dump swiglu --list\n"
       "  coda dump my_program.ir --only text > kernel.cu");
   const auto options = std::make_shared<DumpOptions>();
-  add_product_options(*app, options->product);
-  app->get_option("PROGRAM")->required();
-  app->add_option("-m", options->m, "Rows of the output")
-      ->check(CLI::Range(std::int64_t{1}, kMaxExtent))
-      ->capture_default_str();
+  add_one_product_options(*app, options->product, options->m);
   app->add_option("--schedule", options->schedule, "Schedule, as --list prints them; default: as a plan chooses");
   CLI::Option* list = app->add_flag("--list", options->list, "List the schedules worth timing, with reasons, instead");
   CLI::Option* only = app->add_option("--only", options->only, "Print this part alone, without headings")

@@ -105,11 +105,7 @@ Command explain_command(CLI::App& coda) {
       "  coda explain residual_rms -m 16384\n"
       "  coda explain my_backward.ir -n 14336 -k 4096 --tflops 400 --gb-per-s 2000");
   const auto options = std::make_shared<ExplainOptions>();
-  add_product_options(*app, options->product);
-  app->get_option("PROGRAM")->required();
-  app->add_option("-m", options->m, "Rows of the output")
-      ->check(CLI::Range(std::int64_t{1}, kMaxExtent))
-      ->capture_default_str();
+  add_one_product_options(*app, options->product, options->m);
   app->add_option("--tflops", options->tflops, "Rate of products, in 10^12 operations a second")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -88,6 +88,12 @@ void add_product_options(CLI::App& app, ProductOptions& options) {
       ->capture_default_str();
 }
 
+void add_one_product_options(CLI::App& app, ProductOptions& options, std::int64_t& m) {
+  add_product_options(app, options);
+  app.get_option("PROGRAM")->required();
+  app.add_option("-m", m, "Rows of the output")->check(CLI::Range(std::int64_t{1}, kMaxExtent))->capture_default_str();
+}
+
 Program find_program(std::string_view call, const std::string& name) {
   for (const epilogues::Entry& entry : epilogues::library())
     if (entry.name == name) return entry.program;

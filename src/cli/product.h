@@ -25,6 +25,9 @@ inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 28;
 /// Adds all of them but PROGRAM's being required, and M, which commands take differently.
 void add_product_options(CLI::App& app, ProductOptions& options);
 
+/// Adds PROGRAM, which is required, the others and one M.
+void add_one_product_options(CLI::App& app, ProductOptions& options, std::int64_t& m);
+
 /// A program of the library by its name, else one read from a file. Errors: ValueError, FileError.
 Program find_program(std::string_view call, const std::string& name);
 

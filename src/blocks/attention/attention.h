@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "blocks/arguments.h"
+#include "cpu/panel.h"
 
 namespace coda::attention {
 
@@ -46,6 +47,11 @@ void run_single(const Call& call);
 inline void* element_at(const TensorView& view, std::int64_t row, std::int64_t col) {
   return static_cast<char*>(view.data()) +
          (row * view.stride(0) + col) * static_cast<std::int64_t>(size_of(view.dtype()));
+}
+
+/// The factor of a panel product that begins there.
+inline cpu::MatrixRef matrix(const TensorView& view, std::int64_t row, std::int64_t col) {
+  return {element_at(view, row, col), view.dtype(), view.stride(0), 1};
 }
 
 }  // namespace coda::attention

@@ -6,7 +6,6 @@
 
 #include "blocks/attention/attention.h"
 #include "blocks/attention/kernels.h"
-#include "cpu/panel.h"
 #include "cpu/threads.h"
 
 namespace coda::attention {
@@ -15,9 +14,6 @@ namespace {
 constexpr std::int64_t kQueries = 64;
 constexpr std::int64_t kKeys = 128;
 
-cpu::MatrixRef matrix(const TensorView& view, std::int64_t row, std::int64_t col) {
-  return {element_at(view, row, col), view.dtype(), view.stride(0), 1};
-}
 cpu::MatrixRef transposed(const cpu::MatrixRef& m) { return {m.data, m.dtype, m.col_stride, m.row_stride}; }
 
 /// Σ probability · gradient of each row and head, which is ⟨d_out, out⟩: (heads, T).

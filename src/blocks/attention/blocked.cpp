@@ -9,7 +9,6 @@
 
 #include "blocks/attention/attention.h"
 #include "blocks/attention/kernels.h"
-#include "cpu/panel.h"
 #include "cpu/threads.h"
 
 namespace coda::attention {
@@ -17,10 +16,6 @@ namespace {
 
 constexpr std::int64_t kQueries = 64;
 constexpr std::int64_t kKeys = 128;
-
-cpu::MatrixRef matrix(const TensorView& view, std::int64_t row, std::int64_t col) {
-  return {element_at(view, row, col), view.dtype(), view.stride(0), 1};
-}
 
 /// A block of keys and values of one head, packed.
 struct KeyBlock {

@@ -82,7 +82,12 @@ class MainGradients {
 class LlamaModel::Step {
  public:
   Step(const State& state, const TrainingOptions& options, const MainGradients& into, const Execution& where)
-      : state_(state), options_(options), into_(into), where_(where), layers_(state.weights.layers.size()) {}
+      : state_(state),
+        options_(options),
+        into_(into),
+        where_(where),
+        layers_(state.weights.layers.size()),
+        lowest_(into.lowest_layer(layers_)) {}
 
   Loss run(const TensorView& tokens, const TensorView& targets) {
     const NormedStream last = forward(tokens);
@@ -110,22 +115,21 @@ class LlamaModel::Step {
       SavedLayer saved;
       stream = transformer_layer_saved(stream, state_.weights.layers[i], state_.layer, rope(), norm(i + 1),
                                        options_.layers, saved, where_);
-      kept_.push_back(i < into_.lowest_layer(layers_) ? SavedLayer() : std::move(saved));
+      kept_.push_back(i < lowest_ ? SavedLayer() : std::move(saved));
     }
     return stream;
   }
 
   void backward(StreamGradient gradient, const TensorView& tokens) {
-    const std::size_t lowest = into_.lowest_layer(layers_);
-    for (std::size_t i = layers_; i-- > lowest;) {
+    for (std::size_t i = layers_; i-- > lowest_;) {
       gradient =
           transformer_layer_backward(gradient, kept_[i + 1].input, kept_[i], state_.weights.layers[i], state_.layer,
                                      rope(), norm(i + 1), options_.layers, into_.layer(i, layers_), where_);
       kept_.pop_back();
     }
-    const MainGradient norm_weight = into_.norm(lowest, layers_), embedding = into_.of(kEmbedding);
+    const MainGradient norm_weight = into_.norm(lowest_, layers_), embedding = into_.of(kEmbedding);
     if (!norm_weight && !embedding) return;
-    const Tensor d_x = stream_backward(gradient, kept_[lowest].input, norm(lowest), {norm_weight, {}}, where_);
+    const Tensor d_x = stream_backward(gradient, kept_[lowest_].input, norm(lowest_), {norm_weight, {}}, where_);
     if (embedding)
       add_embedding_gradient(kCall, d_x, read_indices(state_.caller(kCall), "tokens", tokens, where_), *embedding,
                              where_);
@@ -137,7 +141,7 @@ class LlamaModel::Step {
   const TrainingOptions& options_;
   const MainGradients& into_;
   const Execution& where_;
-  const std::size_t layers_;
+  const std::size_t layers_, lowest_;  ///< lowest layer whose backward is needed
   RopeTables tables_;
   std::vector<SavedLayer> kept_;  ///< by layer; behind the last only its input
 };

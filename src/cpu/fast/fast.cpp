@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/integers.h"
 #include "cpu/fast/execute.h"
 #include "cpu/fast/lower.h"
 #include "cpu/fast/product.h"
@@ -18,8 +19,6 @@ constexpr std::int64_t kBandRows = 4096;
 constexpr std::int64_t kBlockFloats = 192 * 1024;
 // A panel of B is kept packed between blocks of rows up to this size.
 constexpr std::int64_t kKeepElements = std::int64_t{64} << 20;
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // A segment with what its tasks share.
 struct Part {

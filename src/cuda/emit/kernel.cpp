@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/integers.h"
 #include "cuda/emit/program.h"
 #include "cuda/emit/writer.h"
 
@@ -35,8 +36,6 @@ std::vector<DistinctProgram> distinct_programs(const KernelSpec& spec) {
   }
   return distinct;
 }
-
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::string_view word(bool value) { return value ? "true" : "false"; }
 

@@ -78,10 +78,9 @@ std::int64_t column_unit(const Program& program) {
   for (const Operand& operand : program.operands()) include(operand.pairing);
   for (const Node& node : program.nodes()) {
     include(node.pairing);
-    if (node.kind == NodeKind::SpanReduce) granule = std::lcm(granule, node.period);
+    const bool reduces_row = node.kind == NodeKind::Reduce && node.axis == Axis::Row;
+    if (reduces_row || node.kind == NodeKind::SpanReduce) granule = std::lcm(granule, node.period);
   }
-  for (const Node& node : program.nodes())
-    if (node.kind == NodeKind::Reduce && node.axis == Axis::Row) granule = std::lcm(granule, node.period);
   return granule;
 }
 

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "core/check.h"
+#include "core/integers.h"
 #include "cuda/emit/blocks.h"
 #include "cuda/launch/gpu.h"
 
@@ -50,8 +51,6 @@ MatrixParam param_of(const TensorView& view) {
   if (view.data() == nullptr) return {};
   return {view.data(), view.stride(0), view.stride(1)};
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // A kernel of one parameter, for `blocks` blocks.
 struct Launch {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/integers.h"
 #include "cuda/emit/needs.h"
 
 namespace coda::cuda {
@@ -16,9 +17,6 @@ constexpr std::int64_t kMaxExtent = (std::int64_t{1} << 31) - 1024;
 bool is_aligned(const void* pointer, std::int64_t bytes) {
   return reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(bytes) == 0;
 }
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-std::int64_t ceil_div(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; }
 
 // The major order in which most matrices of a factor fit; K-major when it does not matter.
 bool choose_k_major(const std::vector<TensorView>& parts, FactorMatrix (*matrix)(const TensorView&)) {

@@ -26,7 +26,8 @@ struct Layout {
   static constexpr int kA = 0;
   static constexpr int kB = C::kStages * kABytes;
   static constexpr int kStaging = C::kStages * kStageBytes;
-  // Rows of a program, fp32, for the columns of a consumer's tile.
+  // Rows of a program, fp32, for the columns of a consumer's tile, and four lines of them for each reduction down
+  // columns
   static constexpr int kRowVectorBytes = C::kOutputTileN * 4;
   static constexpr int kRowVectors = kStaging + kConsumers * kConsumerStaging;
   static constexpr int kBarriers = kRowVectors + kConsumers * C::kRows * kRowVectorBytes;
