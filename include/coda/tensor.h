@@ -98,6 +98,9 @@ class Tensor {
   /// A contiguous copy of `source` on `device`, behind what is queued on `stream`. Errors: as empty and copy_elements.
   static Tensor copy_to(const TensorView& source, Device device, void* stream = nullptr);
 
+  /// The memory of a contiguous view, which `owner` keeps alive. Errors: ValueError for a strided view.
+  static Tensor borrow(const TensorView& view, std::shared_ptr<void> owner);
+
   const TensorView& view() const { return view_; }
   operator const TensorView&() const { return view_; }  // NOLINT: a Tensor is usable wherever a view is
   template <class T>

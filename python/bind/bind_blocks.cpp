@@ -52,15 +52,18 @@ void bind_streams(nb::module_& m) {
       "x"_a, "norm"_a, "Start of a chain: x (T, d) gives x, x * gamma and the partial sums of x^2.");
   m.def(
       "residual_norm",
-      [](const nb::object& y, const nb::object& weight, const nb::object& x, const NormObject& next) {
+      [](const nb::object& y, const nb::object& weight, const nb::object& x, const NormObject& next,
+         const nb::object& bias) {
         Arguments args("residual_norm");
         const TensorView left = args.required("y", y), right = args.required("weight", weight),
                          residual = args.required("x", x);
+        const auto b = args.optional("bias", bias);
         const Execution where = args.execution();
-        return StreamObject{without_gil([&] { return residual_norm(left, right, residual, next.norm, {}, where); }),
+        return StreamObject{without_gil([&] { return residual_norm(left, right, residual, next.norm, b, where); }),
                             args.framework()};
       },
-      "y"_a, "weight"_a, "x"_a, "next"_a, "y @ weight.T + x, and what the next norm needs. y: (T, k); weight: (d, k).");
+      "y"_a, "weight"_a, "x"_a, "next"_a, "bias"_a = nb::none(),
+      "y @ weight.T (+ bias) + x, and what the next norm needs. y: (T, k); weight: (d, k); bias: (d,).");
 }
 
 void bind_linears(nb::module_& m) {

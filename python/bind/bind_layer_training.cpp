@@ -21,7 +21,26 @@ struct SavedLayerObject {
 };
 
 void bind_qkv(nb::module_& m) {
+  const auto z_of = [](const std::optional<Tensor>& z, Framework framework) {
+    return z ? export_whole(*z, framework) : nb::none();
+  };
   nb::class_<SavedQkvObject>(m, "SavedQkv", "The results of qkv_rope_saved and what its backward needs.")
+      .def(
+          "__init__",
+          [](SavedQkvObject* self, const nb::object& q, const nb::object& k, const nb::object& v, const nb::object& qz,
+             const nb::object& kz) {
+            SavedQkv saved{borrow(q, "SavedQkv", "q"), borrow(k, "SavedQkv", "k"), borrow(v, "SavedQkv", "v"),
+                           borrow_optional(qz, "SavedQkv", "qz"), borrow_optional(kz, "SavedQkv", "kz")};
+            new (self) SavedQkvObject{std::move(saved), framework_of(q, "SavedQkv")};
+          },
+          "q"_a, "k"_a, "v"_a, "qz"_a = nb::none(), "kz"_a = nb::none(),
+          "From the tensors of one, which must be contiguous; nothing is copied.")
+      .def_prop_ro(
+          "qz", [z_of](const SavedQkvObject& s) { return z_of(s.saved.qz, s.framework); },
+          "(T, heads*head), q before its own norm; None where it has none.")
+      .def_prop_ro(
+          "kz", [z_of](const SavedQkvObject& s) { return z_of(s.saved.kz, s.framework); },
+          "(T, kv_heads*head), k before its own norm; None where it has none.")
       .def_prop_ro(
           "q", [](const SavedQkvObject& s) { return export_whole(s.saved.q, s.framework); },
           "(T, heads*head), rotated.")

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include "blocks/partials.h"
 #include "training.h"
 
 namespace coda::python {
@@ -12,6 +13,13 @@ using namespace nb::literals;
 
 void bind_streams(nb::module_& m) {
   nb::class_<SavedStreamObject>(m, "SavedStream", "What a backward keeps of a NormedStream.")
+      .def(
+          "__init__",
+          [](SavedStreamObject* self, const nb::object& x, const nb::object& sum_sq) {
+            new (self) SavedStreamObject{{borrow(x, "SavedStream", "x"), borrow(sum_sq, "SavedStream", "sum_sq")},
+                                         framework_of(x, "SavedStream")};
+          },
+          "x"_a, "sum_sq"_a, "From the tensors of one, which must be contiguous; nothing is copied.")
       .def_prop_ro(
           "x", [](const SavedStreamObject& s) { return export_whole(s.stream.x, s.framework); },
           "(T, d), the residual stream.")
@@ -24,12 +32,14 @@ void bind_streams(nb::module_& m) {
       .def(
           "add_residual",
           [](StreamGradientObject& self, const nb::object& d_x) {
-            const Array array = import_array(d_x, {"add_residual", "argument 'd_x'"});
             REQUIRE(ValueError, !self.gradient.d_x,
                     "add_residual: there is a residual gradient already, expected one: add them first");
-            self.gradient.d_x = Tensor::copy_to(array.view(), array.device, execution_on(array.device).stream);
+            self.gradient.d_x = borrow(d_x, "add_residual", "d_x");
           },
-          "d_x"_a, "Takes along what reaches x past the norm, (T, d): the gradient by the next residual sum.");
+          "d_x"_a,
+          "Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum.");
+  m.def("partial_count", &partial_count_for, "columns"_a,
+        "How many partial sums of x^2 a stream of that many columns has in a row.");
   m.def(
       "saved_stream",
       [](const StreamObject& stream, std::string_view policy) {
@@ -55,6 +65,31 @@ void bind_streams(nb::module_& m) {
       "gradient"_a, "stream"_a, "norm"_a, nb::kw_only(), "into"_a = nb::none(),
       "The gradient (T, d) by x of a stream: by both terms of residual_norm's sum, or by enter_norm's argument.\n"
       "into: {'norm_weight': (d,), 'bias': (d,)}, tensors the gradients by parameters are added to.");
+}
+
+void bind_linear(nb::module_& m) {
+  m.def(
+      "linear_backward",
+      [](const nb::object& d_out, const nb::object& weight) {
+        Arguments args("linear_backward");
+        const TensorView d = args.required("d_out", d_out), w = args.required("weight", weight);
+        const Execution where = args.execution();
+        return export_whole(without_gil([&] { return linear_backward(d, w, where); }), args.framework());
+      },
+      "d_out"_a, "weight"_a, "d_out @ weight, the gradient (T, k) by y of y @ weight.T.");
+  m.def(
+      "add_weight_gradient",
+      [](const nb::object& d_out, const nb::object& y, const nb::object& into) {
+        Arguments args("add_weight_gradient");
+        const TensorView d = args.required("d_out", d_out), right = args.required("y", y);
+        const Array main = import_array(into, {"add_weight_gradient", "argument 'into'"}, Access::Write);
+        const Execution where = args.execution();
+        without_gil([&] {
+          add_weight_gradient(d, right, main.view(), where);
+          return 0;
+        });
+      },
+      "d_out"_a, "y"_a, "into"_a, "into += d_out.T @ y, the gradient (n, k) by W of y @ W.T.");
 }
 
 void bind_norm_linear(nb::module_& m) {
@@ -92,8 +127,21 @@ struct GatedMlpObject {
 
 void bind_gated_mlp(nb::module_& m) {
   nb::class_<GatedMlpObject>(m, "GatedMlp", "The result of gated_mlp_saved and what its backward needs.")
+      .def(
+          "__init__",
+          [](GatedMlpObject* self, const nb::object& gate, const nb::object& up, const nb::object& y) {
+            GatedMlp saved{borrow_optional(y, "GatedMlp", "y").value_or(Tensor()), borrow(gate, "GatedMlp", "gate"),
+                           borrow(up, "GatedMlp", "up")};
+            new (self) GatedMlpObject{std::move(saved), framework_of(gate, "GatedMlp")};
+          },
+          "gate"_a, "up"_a, "y"_a = nb::none(),
+          "From the tensors of one, which must be contiguous; nothing is copied. Without y, a backward makes it again.")
       .def_prop_ro(
-          "y", [](const GatedMlpObject& g) { return export_whole(g.saved.y, g.framework); }, "(T, f), the result.")
+          "y",
+          [](const GatedMlpObject& g) {
+            return g.saved.y.view().rank() == 0 ? nb::none() : export_whole(g.saved.y, g.framework);
+          },
+          "(T, f), the result.")
       .def_prop_ro(
           "gate", [](const GatedMlpObject& g) { return export_whole(g.saved.gate, g.framework); },
           "(T, f), what the activation was applied to.")
@@ -215,6 +263,7 @@ void bind_head(nb::module_& m) {
 
 void bind_training(nb::module_& module) {
   bind_streams(module);
+  bind_linear(module);
   bind_norm_linear(module);
   bind_gated_mlp(module);
   bind_attention(module);

@@ -1,6 +1,7 @@
 // Python's norms and streams: those of coda/blocks.h with the objects that own their memory.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -91,6 +92,29 @@ inline QkvWeights qkv_weights(Arguments& args, const QkvObjects& given, std::vec
           .v_bias = args.optional("v_bias", given.v_bias),
           .q_norm = norm_of(given.q_norm, norms),
           .k_norm = norm_of(given.k_norm, norms)};
+}
+
+/// A framework's contiguous tensor as one of coda's, without a copy. Errors: ValueError for a strided one.
+inline Tensor borrow(const nb::object& object, std::string_view call, const char* name) {
+  const Place place{call, concat("argument '", name, "'")};
+  auto* const array = new Array(import_array(object, place));
+  const std::shared_ptr<void> owner(array, [](void* held) {
+    const nb::gil_scoped_acquire acquire;  // a block lets go of it wherever it ends
+    delete static_cast<Array*>(held);
+  });
+  const TensorView view = array->view();
+  REQUIRE(ValueError, view.is_contiguous(), place.text(), " of shape ", shape_text(view.shape()), " has strides ",
+          shape_text(view.strides()), ", expected contiguous rows: pass tensor.contiguous()");
+  return Tensor::borrow(view, owner);
+}
+
+inline std::optional<Tensor> borrow_optional(const nb::object& object, std::string_view call, const char* name) {
+  if (object.is_none()) return {};
+  return borrow(object, call, name);
+}
+
+inline Framework framework_of(const nb::object& object, std::string_view call) {
+  return import_array(object, {call, "its first argument"}).framework;
 }
 
 template <class Run>

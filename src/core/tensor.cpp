@@ -184,6 +184,15 @@ Tensor Tensor::copy_to(const TensorView& source, Device device, void* stream) {
   return tensor;
 }
 
+Tensor Tensor::borrow(const TensorView& view, std::shared_ptr<void> owner) {
+  REQUIRE(ValueError, view.is_contiguous(), "Tensor::borrow: the view of shape ", shape_text(view.shape()),
+          " has strides ", shape_text(view.strides()), ", expected contiguous rows: copy it first");
+  Tensor tensor;
+  tensor.view_ = view;
+  tensor.storage_ = std::move(owner);
+  return tensor;
+}
+
 void copy_elements(const TensorView& from, const TensorView& to, void* stream) {
   REQUIRE(ValueError, std::ranges::equal(from.shape(), to.shape()) && from.dtype() == to.dtype(),
           "copy_elements: the target is ", name_of(to.dtype()), " of shape ", shape_text(to.shape()), ", expected ",

@@ -1,0 +1,69 @@
+"""Decoder layers as a chain of segments: what patched models and the modules of coda_cpp.nn run. A layer is any module
+with the attribute names of transformers' LlamaDecoderLayer; its parameters are read at each call."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from . import segment as pieces
+from .ops import segment
+
+#: What a segment calls its weights, and where a layer has them.
+MLP_PATHS = {"o": "self_attn.o_proj.weight", "o_bias": "self_attn.o_proj.bias", "post_norm": "post_attention_layernorm.weight",
+             "gate": "mlp.gate_proj.weight", "up": "mlp.up_proj.weight", "gate_bias": "mlp.gate_proj.bias",
+             "up_bias": "mlp.up_proj.bias", "down": "mlp.down_proj.weight", "down_bias": "mlp.down_proj.bias"}
+QKV_PATHS = {"next_norm": "input_layernorm.weight", "q": "self_attn.q_proj.weight", "k": "self_attn.k_proj.weight",
+             "v": "self_attn.v_proj.weight", "q_bias": "self_attn.q_proj.bias", "k_bias": "self_attn.k_proj.bias",
+             "v_bias": "self_attn.v_proj.bias", "q_norm": "self_attn.q_norm.weight", "k_norm": "self_attn.k_norm.weight"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a chain runs. gate: 'swiglu', ...; head: columns of a head; policy: 'fast' or 'lean' (docs/training.md);
+    main_grad: gradients are added to parameters' `main_grad`, where they have one."""
+
+    gate: str
+    head: int
+    eps: float
+    policy: str = "fast"
+    main_grad: bool = False
+
+    def run(self, attention, x, weights, cos=None, sin=None):
+        """One segment; {name: result}."""
+        plan = pieces.Plan(tuple(weights), self.eps, self.gate, self.head, self.policy)
+        return segment(plan, attention, x, weights, cos, sin, self.main_grad)
+
+
+def weights_of(module, paths):
+    """{name: tensor} of those paths the module has."""
+    found = {name: functools.reduce(lambda owner, part: getattr(owner, part, None), path.split("."), module)
+             for name, path in paths.items()}
+    return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+def enter(layer, x, cos, sin, options):
+    """q, k, v of the first layer. x: (T, d)."""
+    found = options.run(None, x, weights_of(layer, QKV_PATHS), cos, sin)
+    return found["q"], found["k"], found["v"]
+
+
+def join(layer, following, attention, x, cos, sin, options):
+    """(x, q, k, v) behind a layer's MLP, q, k, v being those of the `following` layer; without one, (x,)."""
+    weights = weights_of(layer, MLP_PATHS) | (weights_of(following, QKV_PATHS) if following is not None else {})
+    found = options.run(attention, x, weights, cos, sin)
+    return tuple(found.values())
+
+
+def run_layers(layers, x, cos, sin, attend, options, checkpoint=None):
+    """The residual stream (T, d) behind the layers, before the last norm. attend(layer, q, k, v): the attention's result
+    (T, heads*head) from q (T, heads*head) and k, v (T, kv_heads*head). checkpoint(function, *tensors): runs each layer so
+    that its inner tensors are made again in the backward; None: all are kept."""
+    def step(layer, following, x, q, k, v):
+        return join(layer, following, attend(layer, q, k, v), x, cos, sin, options)
+
+    state = (x, *enter(layers[0], x, cos, sin, options))
+    for layer, following in zip(layers, [*layers[1:], None]):
+        run = functools.partial(step, layer, following)
+        state = checkpoint(run, *state) if checkpoint is not None else run(*state)
+    return state[0]

@@ -1,0 +1,167 @@
+"""Segments and the head's loss as torch custom ops: functional, with fake tensors and autograd, so that they go through
+torch.compile in one graph, through activation checkpoints and through autograd as any op of torch does."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import blocks, training
+from ..errors import NotImplementedError
+from . import segment as pieces
+
+Tensors = list[torch.Tensor]
+
+
+def _plan(names: str, gate: str, head: int, eps: float, policy: str) -> pieces.Plan:
+    return pieces.Plan(tuple(names.split(",")), eps, gate, head, policy)
+
+
+def _contiguous(tensor):
+    return None if tensor is None else tensor.contiguous()
+
+
+@torch.library.custom_op("coda::segment", mutates_args=())
+def segment_op(attention: torch.Tensor | None, x: torch.Tensor, weights: list[torch.Tensor], cos: torch.Tensor | None,
+               sin: torch.Tensor | None, names: str, gate: str, head: int, eps: float, policy: str,
+               main_grad: bool) -> list[torch.Tensor]:
+    """Results and then what the backward keeps, in the order of the Plan; see segment.py."""
+    plan = _plan(names, gate, head, eps, policy)
+    found = pieces.forward(plan, _contiguous(attention), x.contiguous(), dict(zip(plan.names, weights)), cos, sin)
+    return list(found.values())
+
+
+@segment_op.register_fake
+def _(attention, x, weights, cos, sin, names, gate, head, eps, policy, main_grad):
+    plan = _plan(names, gate, head, eps, policy)
+    shapes = plan.shapes(x.shape[0], x.shape[1], dict(zip(plan.names, weights)))
+    return [x.new_empty(shape, dtype=torch.float32 if is_sum else x.dtype) for shape, is_sum in shapes.values()]
+
+
+def _run_backward(plan, gradients, attention, x, saved, weights, cos, sin, wanted, main):
+    """[gradient of each of `wanted`]; those by weights in `main` are added there and left out."""
+    named = dict(zip(plan.names, weights))
+    fresh = {name: torch.zeros_like(named[name], memory_format=torch.contiguous_format)
+             for name in wanted if name in named and name not in main}
+    given = {name: gradient.contiguous() for name, gradient in zip(plan.results, gradients) if gradient is not None}
+    found = fresh | dict(zip(("attention", "x"), pieces.backward(
+        plan, given, attention, x, dict(zip((*plan.results, *plan.kept), saved)), named, cos, sin, fresh | main,
+        "attention" in wanted)))
+    return [found[name] for name in wanted if name not in main]
+
+
+@torch.library.custom_op("coda::segment_backward", mutates_args=())
+def segment_backward_op(gradients: list[torch.Tensor | None], attention: torch.Tensor | None, x: torch.Tensor | None,
+                        saved: list[torch.Tensor], weights: list[torch.Tensor], cos: torch.Tensor | None,
+                        sin: torch.Tensor | None, names: str, gate: str, head: int, eps: float, policy: str,
+                        wanted: str) -> list[torch.Tensor]:
+    """The gradients by `wanted`, names of weights, 'attention' and 'x', from those by the results, some of them None."""
+    return _run_backward(_plan(names, gate, head, eps, policy), gradients, _contiguous(attention), _contiguous(x), saved,
+                         weights, cos, sin, wanted.split(","), {})
+
+
+@segment_backward_op.register_fake
+def _(gradients, attention, x, saved, weights, cos, sin, names, gate, head, eps, policy, wanted):
+    plan = _plan(names, gate, head, eps, policy)
+    like = dict(zip((*plan.results, *plan.kept), saved)) | dict(zip(plan.names, weights)) | {"attention": attention}
+    like["x"] = x if x is not None else like["x"]
+    return [torch.empty_like(like[name], memory_format=torch.contiguous_format) for name in wanted.split(",")]
+
+
+def _setup_segment(ctx, inputs, output):
+    attention, x, weights, cos, sin, *ctx.words, ctx.main_grad = inputs
+    results = len(_plan(*ctx.words).results)
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*output[results:])
+    ctx.save_for_backward(attention, x if attention is None else None, cos, sin, *weights, *output)
+    ctx.weight_count = len(weights)
+
+
+def _segment_backward(ctx, gradients):
+    attention, x, cos, sin, *rest = ctx.saved_tensors
+    weights, saved = rest[:ctx.weight_count], rest[ctx.weight_count:]
+    plan = _plan(*ctx.words)
+    needs_attention, needs_x, needs_weights = ctx.needs_input_grad[:3]
+    wanted = [name for name, needed in zip(plan.names, needs_weights) if needed]
+    wanted += ["attention"] * needs_attention + ["x"] * needs_x
+    main = _main_gradients(plan, weights, wanted) if ctx.main_grad else {}
+    gradients = list(gradients[:len(plan.results)])
+    if main:
+        made = _run_backward(plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, cos, sin, wanted, main)
+    else:
+        made = segment_backward_op(gradients, attention, x, saved, weights, cos, sin, *ctx.words, ",".join(wanted))
+    found = dict(zip((name for name in wanted if name not in main), made))
+    by_weights = [found.get(name) for name in plan.names]
+    return found.get("attention"), found.get("x"), by_weights, None, None, *(None for _ in ctx.words), None
+
+
+def _main_gradients(plan, weights, wanted):
+    """{name: main_grad} of the wanted weights that have one."""
+    return {name: weight.main_grad for name, weight in zip(plan.names, weights)
+            if name in wanted and getattr(weight, "main_grad", None) is not None}
+
+
+segment_op.register_autograd(_segment_backward, setup_context=_setup_segment)
+
+
+def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
+    """{name: tensor} of plan.results. weights: by name, in the order of plan.names; main_grad: gradients by parameters
+    that have a `main_grad` are added to it, and their own `grad` stays None."""
+    if main_grad and torch.compiler.is_compiling():
+        raise NotImplementedError("segment: main_grad is set under torch.compile, expected eager mode: a graph has no "
+                                  "parameters with attributes; patch(model) without it, or do not compile")
+    if not torch.is_grad_enabled():
+        plan = pieces.Plan(plan.names, plan.eps, plan.gate, plan.head, "none")
+    found = segment_op(attention, x, [weights[name] for name in plan.names], cos, sin, ",".join(plan.names), plan.gate,
+                       plan.head, plan.eps, plan.policy, main_grad)
+    return dict(zip(plan.results, found))
+
+
+@torch.library.custom_op("coda::head_loss", mutates_args=())
+def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, eps: float,
+                 reduction: str, ignore_index: int, wanted: str) -> list[torch.Tensor]:
+    """The loss, () in f32, and its gradients by `wanted`, names of the arguments."""
+    rms = blocks.RmsNorm(norm, eps)
+    stream = blocks.enter_norm(x, rms)
+    names = wanted.split(",") if wanted else []
+    if not names:
+        loss = blocks.lm_head_loss(stream, rms, weight, targets, reduction, ignore_index)
+        return [torch.tensor(loss.value, dtype=torch.float32, device=x.device)]
+    into = {name: torch.zeros_like(tensor, memory_format=torch.contiguous_format)
+            for name, tensor in (("norm", norm), ("weight", weight)) if name in names}
+    loss, pending = training.lm_head_loss_backward(stream, rms, weight, targets, reduction, ignore_index,
+                                                   into={"weight": into["weight"]} if "weight" in into else None)
+    saved = training.saved_stream(stream)
+    del stream
+    into["x"] = training.stream_backward(pending, saved, rms, into={"norm_weight": into["norm"]} if "norm" in into else None)
+    return [torch.tensor(loss.value, dtype=torch.float32, device=x.device), *(into[name] for name in names)]
+
+
+@head_loss_op.register_fake
+def _(x, norm, weight, targets, eps, reduction, ignore_index, wanted):
+    like = {"x": x, "norm": norm, "weight": weight}
+    return [x.new_empty((), dtype=torch.float32),
+            *(torch.empty_like(like[name], memory_format=torch.contiguous_format) for name in wanted.split(",") if name)]
+
+
+def _setup_head(ctx, inputs, output):
+    ctx.wanted, ctx.inputs = inputs[-1], len(inputs)
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(*output[1:])
+
+
+def _head_backward(ctx, gradients):
+    # The gradients are made by the forward, with the logits at hand. In eager mode the large one is scaled in place.
+    scaled = [tensor.mul_(gradients[0]) if type(tensor) is torch.Tensor else tensor * gradients[0]
+              for tensor in ctx.saved_tensors]
+    found = dict(zip(ctx.wanted.split(","), scaled))
+    return found.get("x"), found.get("norm"), found.get("weight"), *(None for _ in range(ctx.inputs - 3))
+
+
+head_loss_op.register_autograd(_head_backward, setup_context=_setup_head)
+
+
+def head_loss(x, norm, weight, targets, eps, reduction="mean", ignore_index=-100):
+    """Cross entropy of norm(x) @ weight.T with targets (T,), a scalar in f32; the logits are never whole. x: (T, d)."""
+    named = {"x": x, "norm": norm, "weight": weight}
+    wanted = [name for name, tensor in named.items() if torch.is_grad_enabled() and tensor.requires_grad]
+    return head_loss_op(x, norm, weight, targets, eps, reduction, ignore_index, ",".join(wanted))[0]

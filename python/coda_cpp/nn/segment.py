@@ -1,0 +1,179 @@
+"""The piece of a decoder between two attentions, forward and backward, as plain functions on tensors.
+
+    attention result, residual stream -> o_proj + residual + norm -> gated MLP -> down_proj + residual + next norm
+    -> the next layer's rotated q, k and v
+
+A segment may begin later (without attention: at a stream that is already summed) and end earlier (without q, k, v: at
+the stream, or with one linear layer). Which of it there is says the set of its weights. T tokens are the rows of
+everything; norms are delayed and pending gradients are joined as docs/training.md tells.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from .. import blocks, training
+from .._core import partial_count
+
+MLP = ("o", "o_bias", "post_norm", "gate", "up", "gate_bias", "up_bias", "down", "down_bias")
+QKV = ("next_norm", "q", "k", "v", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm")
+LINEAR = ("next_norm", "out", "out_bias")
+POLICIES = ("fast", "lean", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a segment is made of. names: of its weights, some of MLP and of QKV or LINEAR, in the order they are given.
+    head: columns of a head; policy: 'fast' or 'lean', what is kept for the backward, 'none' where there is none."""
+
+    names: tuple[str, ...]
+    eps: float
+    gate: str = "swiglu"
+    head: int = 0
+    policy: str = "fast"
+
+    @property
+    def has_mlp(self):
+        return "gate" in self.names
+
+    @property
+    def results(self):
+        """Names of what autograd knows of."""
+        tail = ("q", "k", "v") if "q" in self.names else ("out",) if "out" in self.names else ()
+        return (*(("x",) if self.has_mlp else ()), *tail)
+
+    @property
+    def kept(self):
+        """Names of what the backward needs besides the results."""
+        if self.policy == "none":
+            return ()
+        middle = ("middle",) if "o" in self.names else ()
+        mlp = (*middle, "middle_sums", "gate", "up", *(("y",) if self.policy == "fast" else ())) if self.has_mlp else ()
+        heads = tuple(f"{part}z" for part in "qk" if f"{part}_norm" in self.names)
+        return (*mlp, *(("sums",) if self.results[-1] != "x" else ()), *heads)
+
+    def norm(self, weights, name):
+        """The norm with that weight; where a stream ends without a reader, one without weight stands in."""
+        return blocks.RmsNorm(weights.get(name), self.eps, "gamma" if name in weights else "none")
+
+    def shapes(self, rows, width, weights):
+        """{name: (shape, is a sum in fp32)} of results and kept."""
+        rest = {name: weights[weight].shape[0] for name, weight in
+                {"q": "q", "k": "k", "v": "v", "out": "out", "qz": "q", "kz": "k"}.items() if weight in weights}
+        mlp = {name: weights["gate"].shape[0] for name in ("y", "up", "gate") if self.has_mlp}
+        columns = {"x": width, "middle": width, **mlp, **rest}
+        sums = 1 if self.policy == "lean" else partial_count(width)
+        return {name: ((rows, columns.get(name, sums)), name.endswith("sums")) for name in (*self.results, *self.kept)}
+
+
+def forward(plan, attention, x, weights, cos, sin):
+    """{name: tensor} of plan.results and plan.kept. attention: (T, heads*head) or None; x: (T, d); weights: by name;
+    cos, sin: (T, head/2), where the segment ends with q, k and v."""
+    found = {}
+    if plan.has_mlp:
+        stream = _mlp(plan, attention, x, weights, found)
+    else:
+        stream = blocks.enter_norm(x, plan.norm(weights, "next_norm"))
+    if plan.results[-1] != "x":
+        _read(plan, stream, weights, cos, sin, found)
+    return {name: found[name] for name in (*plan.results, *plan.kept)}
+
+
+def _sums(plan, stream):
+    return training.saved_stream(stream, plan.policy).sum_sq if plan.policy != "none" else None
+
+
+def _mlp(plan, attention, x, weights, found):
+    """Through the MLP; the stream behind it."""
+    norm = plan.norm(weights, "post_norm")
+    if attention is None:
+        middle = blocks.enter_norm(x, norm)
+    else:
+        middle = blocks.residual_norm(attention, weights["o"], x, norm, weights.get("o_bias"))
+    found["middle"] = middle.x
+    arguments = (middle, norm, weights["gate"], weights["up"], plan.gate, weights.get("gate_bias"), weights.get("up_bias"))
+    if plan.policy == "none":
+        y = blocks.gated_mlp(*arguments)
+    else:
+        mlp = training.gated_mlp_saved(*arguments)
+        y = mlp.y
+        found |= {"middle_sums": _sums(plan, middle), "gate": mlp.gate, "up": mlp.up, "y": y}
+    stream = blocks.residual_norm(y, weights["down"], found["middle"], plan.norm(weights, "next_norm"),
+                                  weights.get("down_bias"))
+    found["x"] = stream.x
+    return stream
+
+
+def _read(plan, stream, weights, cos, sin, found):
+    """What the next layer, or a linear one, makes of the stream."""
+    norm = plan.norm(weights, "next_norm")
+    found["sums"] = _sums(plan, stream)
+    if "out" in weights:
+        found["out"] = blocks.norm_linear(stream, norm, weights["out"], weights.get("out_bias"))
+        return
+    qkv = training.qkv_rope_saved(stream, norm, weights["q"], weights["k"], weights["v"],
+                                  blocks.Rope(plan.head, cos=cos, sin=sin), **_qkv_options(plan, weights))
+    found |= {"q": qkv.q, "k": qkv.k, "v": qkv.v, "qz": qkv.qz, "kz": qkv.kz}
+
+
+def _qkv_options(plan, weights):
+    biases = {name: weights[name] for name in ("q_bias", "k_bias", "v_bias") if name in weights}
+    return biases | {name: plan.norm(weights, name) for name in ("q_norm", "k_norm") if name in weights}
+
+
+def backward(plan, gradients, attention, x, saved, weights, cos, sin, into, wants_attention):
+    """(gradient by attention or None, gradient by x). gradients: by some of plan.results; saved: what forward gave, and
+    x where the segment has no attention; into: {name: tensor} gradients by weights are added to, the rest is frozen."""
+    d_x = gradients.get("x")
+    if plan.results[-1] != "x" and any(name in gradients for name in plan.results[-3:] if name != "x"):
+        pending = _read_backward(plan, gradients, saved if plan.has_mlp else saved | {"x": x}, weights, cos, sin, into)
+        if d_x is not None:
+            pending.add_residual(d_x)
+        stream = training.SavedStream(saved["x"] if plan.has_mlp else x, saved["sums"])
+        d_x = training.stream_backward(pending, stream, plan.norm(weights, "next_norm"),
+                                       into=_named(into, norm_weight="next_norm", bias="down_bias"))
+    elif "down_bias" in into:
+        into["down_bias"].add_(d_x.sum(0, dtype=torch.float32))
+    if not plan.has_mlp:
+        return None, d_x
+    d_middle = _mlp_backward(plan, d_x, saved if attention is not None else saved | {"middle": x}, weights, into)
+    if attention is None:
+        return None, d_middle
+    if "o" in into:
+        training.add_weight_gradient(d_middle, attention, into["o"])
+    return training.linear_backward(d_middle, weights["o"]) if wants_attention else None, d_middle
+
+
+def _named(into, **names):
+    """The gradients a block is given, by its own names for them."""
+    return {theirs: into[ours] for theirs, ours in names.items() if ours in into}
+
+
+def _read_backward(plan, gradients, saved, weights, cos, sin, into):
+    norm, stream = plan.norm(weights, "next_norm"), training.SavedStream(saved["x"], saved["sums"])
+    given = [gradients.get(name, None) for name in plan.results if name != "x"]
+    d_out = [torch.zeros_like(saved[name]) if gradient is None else gradient
+             for name, gradient in zip((name for name in plan.results if name != "x"), given)]
+    if "out" in weights:
+        return training.norm_linear_backward(*d_out, saved["out"], stream, norm, weights["out"], weights.get("out_bias"),
+                                             into=_named(into, weight="out", bias="out_bias"))
+    kept = training.SavedQkv(saved["q"], saved["k"], saved["v"], saved.get("qz"), saved.get("kz"))
+    return training.qkv_rope_backward(*d_out, kept, stream, norm, weights["q"], weights["k"], weights["v"],
+                                      blocks.Rope(plan.head, cos=cos, sin=sin), **_qkv_options(plan, weights),
+                                      into={name: into[name] for name in QKV[1:] if name in into})
+
+
+def _mlp_backward(plan, d_x, saved, weights, into):
+    """The gradient by the stream between attention and MLP."""
+    norm, middle = plan.norm(weights, "post_norm"), training.SavedStream(saved["middle"], saved["middle_sums"])
+    pending, y = training.gated_mlp_backward(
+        d_x, weights["down"], training.GatedMlp(saved["gate"], saved["up"], saved.get("y")), middle, norm, weights["gate"],
+        weights["up"], plan.gate, weights.get("gate_bias"), weights.get("up_bias"),
+        into=_named(into, gate="gate", up="up", gate_bias="gate_bias", up_bias="up_bias"))
+    if "down" in into:
+        training.add_weight_gradient(d_x, y, into["down"])
+    del y
+    pending.add_residual(d_x)
+    return training.stream_backward(pending, middle, norm, into=_named(into, norm_weight="post_norm", bias="o_bias"))
