@@ -24,3 +24,16 @@ from .epilogue import (Col, Epilogue, Output, Partials, Row, Scalar, Tile, col_i
                        row_index)
 from .errors import Error
 from .gemm import Plan, Segment, Timing, candidates, elementwise, gemm, prepare, segment, tune
+
+
+def __getattr__(name: str):
+    """What needs torch is imported when it is first asked for."""
+    import importlib
+
+    if name == "nn":
+        return importlib.import_module(".nn", __name__)
+    if name in ("patch", "unpatch"):
+        return getattr(importlib.import_module(".patching", __name__), name)
+    if name == "check":
+        return importlib.import_module(".checking", __name__).check
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -55,15 +55,15 @@ def join(layer, following, attention, x, cos, sin, options):
     return tuple(found.values())
 
 
-def run_layers(layers, x, cos, sin, attend, options, checkpoint=None):
-    """The residual stream (T, d) behind the layers, before the last norm. attend(layer, q, k, v): the attention's result
-    (T, heads*head) from q (T, heads*head) and k, v (T, kv_heads*head). checkpoint(function, *tensors): runs each layer so
-    that its inner tensors are made again in the backward; None: all are kept."""
-    def step(layer, following, x, q, k, v):
-        return join(layer, following, attend(layer, q, k, v), x, cos, sin, options)
+def run_layers(layers, x, cos, sin, attends, options, checkpoint=None):
+    """The residual stream (T, d) behind the layers, before the last norm. attends: for each layer a function of q
+    (T, heads*head) and k, v (T, kv_heads*head) with the attention's result (T, heads*head). checkpoint(function, *tensors):
+    runs each layer so that its inner tensors are made again in the backward; None: all are kept."""
+    def step(layer, following, attend, x, q, k, v):
+        return join(layer, following, attend(q, k, v), x, cos, sin, options)
 
     state = (x, *enter(layers[0], x, cos, sin, options))
-    for layer, following in zip(layers, [*layers[1:], None]):
-        run = functools.partial(step, layer, following)
+    for layer, following, attend in zip(layers, [*layers[1:], None], attends):
+        run = functools.partial(step, layer, following, attend)
         state = checkpoint(run, *state) if checkpoint is not None else run(*state)
     return state[0]

@@ -1,0 +1,59 @@
+"""What patch did, and did not."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import Any
+
+_MOST_ROWS = 12
+
+
+@dataclasses.dataclass
+class Report:
+    """What :func:`coda_cpp.patch` replaced, and what it left and why. A context manager: undone at exit.
+
+    replaced, skipped: {name of a module: what was done, or why it was left}. calls_left_stock: {reason: calls that went to
+    the stock forward for it}, counted while the model runs (not inside torch.compile). modules: those whose forward was replaced.
+    """
+
+    model: Any
+    replaced: dict[str, str] = dataclasses.field(default_factory=dict)
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+    calls_left_stock: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    modules: list[Any] = dataclasses.field(default_factory=list, repr=False)
+
+    def put(self, name, module, forward, text):
+        """Puts a forward on a module."""
+        module.forward = forward
+        self.modules.append(module)
+        self.replaced[name] = text
+
+    def __bool__(self):
+        return bool(self.replaced)
+
+    def __str__(self):
+        sections = (("replaced", self.replaced), ("left stock", self.skipped),
+                    ("calls left stock", {str(count): reason for reason, count in self.calls_left_stock.items()}))
+        return "\n".join(line for title, rows in sections for line in _section(title, rows))
+
+    def __repr__(self):
+        return f"<Report: {len(self.replaced)} replaced, {len(self.skipped)} left stock>"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        from . import unpatch
+
+        if self.replaced:
+            unpatch(self.model)
+
+
+def _section(title, rows):
+    if not rows:
+        return [f"{title}: none"]
+    shown = list(rows.items())[:_MOST_ROWS]
+    width = max(len(name) for name, _ in shown)
+    rest = [f"  … and {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
+    return [f"{title}:", *(f"  {name:{width}}  {text}" for name, text in shown), *rest]
