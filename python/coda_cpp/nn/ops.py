@@ -164,4 +164,7 @@ def head_loss(x, norm, weight, targets, eps, reduction="mean", ignore_index=-100
     """Cross entropy of norm(x) @ weight.T with targets (T,), a scalar in f32; the logits are never whole. x: (T, d)."""
     named = {"x": x, "norm": norm, "weight": weight}
     wanted = [name for name, tensor in named.items() if torch.is_grad_enabled() and tensor.requires_grad]
+    if wanted and x.dtype == torch.float16:
+        raise NotImplementedError("head_loss: argument 'x' is float16, expected bfloat16 or float32: the gradients are made "
+                                  "before a loss is scaled, and float16 would lose them")
     return head_loss_op(x, norm, weight, targets, eps, reduction, ignore_index, ",".join(wanted))[0]

@@ -89,6 +89,12 @@ def unpatch(model):
         del module.forward
 
 
+def unpatch_if_patched(model):
+    """unpatch, and nothing for a stock model."""
+    if _patched(model):
+        unpatch(model)
+
+
 def _check(model, call):
     import torch
 

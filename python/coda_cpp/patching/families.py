@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ..nn.modules import GATES
+
 FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
-#: hidden_act of a config, and the gate of coda_cpp that it makes of gate and up.
-GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "gelu_new": "geglu_tanh", "relu": "reglu"}
 #: The parts of a decoder layer, and their classes behind the family's name; Linear is torch's.
 PARTS = {"": "DecoderLayer", "self_attn": "Attention", "mlp": "MLP", "input_layernorm": "RMSNorm",
          "post_attention_layernorm": "RMSNorm", "self_attn.q_norm": "RMSNorm", "self_attn.k_norm": "RMSNorm",

@@ -40,7 +40,9 @@ class Forward:
 
 
 class BaseForward(Forward):
-    """The forward of a base model: its layers as a chain of segments."""
+    """The forward of a base model: its layers as a chain of segments. observe: is shown the stream behind each layer."""
+
+    observe = None
 
     def __init__(self, model, report, policy, main_grad):
         super().__init__(model, report)
@@ -91,7 +93,8 @@ class BaseForward(Forward):
         tables = [_rows(table, batch) for table in calls[0]["position_embeddings"]]
         attends = [functools.partial(_attend, layer.self_attn, batch, call, not is_checkpointed)
                    for layer, call in zip(layers, calls)]
-        x = chain.run_layers(layers, hidden.reshape(batch * length, width), *tables, attends, self.chain, checkpoint)
+        x = chain.run_layers(layers, hidden.reshape(batch * length, width), *tables, attends, self.chain, checkpoint,
+                             self.observe)
         return x.view(batch, length, width)
 
 

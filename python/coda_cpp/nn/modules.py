@@ -1,0 +1,195 @@
+"""Modules with the parameter names of transformers' own, forward and backward on segments (segment.py)."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _core
+from ..errors import TypeError, ValueError
+from . import chain
+from .ops import head_loss
+
+#: Names of activations, as configs of transformers have them, and the gates they make of gate and up.
+GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "gelu_new": "geglu_tanh", "relu": "reglu"}
+
+
+def gate_of(call: str, activation: str) -> str:
+    """The gate of an activation. Raises ValueError for a name that is neither an activation here nor a gate."""
+    if activation in GATES:
+        return GATES[activation]
+    if activation in _core.gate_names():
+        return activation
+    raise ValueError(f"{call}: activation is '{activation}', expected one of {', '.join((*GATES, *_core.gate_names()))}")
+
+
+def _rows(call, x, width):
+    """x (..., d) as (T, d)."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{call}: argument 'x' is a {type(x).__name__}, expected a torch tensor")
+    if x.dim() < 1 or x.shape[-1] != width:
+        raise ValueError(f"{call}: argument 'x' has shape {list(x.shape)}, expected (..., {width})")
+    return x.reshape(-1, width)
+
+
+def _tables(call, positions, batch, length, head):
+    """cos and sin (1 or B, L, head), whose halves are alike, as two of (T, head/2)."""
+    for name, table in zip(("cos", "sin"), positions):
+        if table.dim() != 3 or table.shape[0] not in (1, batch) or tuple(table.shape[1:]) != (length, head):
+            raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] (B, L, head)")
+    return tuple(table[..., :head // 2].expand(batch, -1, -1).reshape(-1, head // 2) for table in positions)
+
+
+class RMSNormLinear(torch.nn.Module):
+    """linear(norm(x)), x (..., d) to (..., n). Parameters: norm.weight, linear.weight (n, d), linear.bias."""
+
+    def __init__(self, d, n, eps=1e-6, bias=False, **factory):
+        super().__init__()
+        self.norm = torch.nn.RMSNorm(d, eps, **factory)
+        self.linear = torch.nn.Linear(d, n, bias, **factory)
+
+    def forward(self, x):
+        rows = _rows("RMSNormLinear", x, self.linear.in_features)
+        weights = chain.weights_of(self, {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"})
+        out = chain.Options("swiglu", 0, self.norm.eps).run(None, rows, weights)["out"]
+        return out.view(*x.shape[:-1], out.shape[-1])
+
+
+class GatedMLP(torch.nn.Module):
+    """x + down_proj(act(gate_proj(norm(x))) * up_proj(norm(x))), x (..., d): an MLP between two residual streams.
+
+    Parameters: norm.weight and those of transformers' LlamaMLP. activation: as hidden_act of a config; policy: 'fast'
+    keeps the product of both for the backward, 'lean' makes it again.
+    """
+
+    def __init__(self, d, f, activation="silu", eps=1e-6, bias=False, policy="fast", **factory):
+        super().__init__()
+        self.gate, self.policy = gate_of("GatedMLP", activation), policy
+        self.norm = torch.nn.RMSNorm(d, eps, **factory)
+        self.gate_proj, self.up_proj = (torch.nn.Linear(d, f, bias, **factory) for _ in range(2))
+        self.down_proj = torch.nn.Linear(f, d, bias, **factory)
+
+    def forward(self, x):
+        rows = _rows("GatedMLP", x, self.gate_proj.in_features)
+        paths = {"post_norm": "norm.weight"} | {name: path.removeprefix("mlp.") for name, path in chain.MLP_PATHS.items()
+                                                if path.startswith("mlp.")}
+        found = chain.Options(self.gate, 0, self.norm.eps, self.policy).run(None, rows, chain.weights_of(self, paths))
+        return found["x"].view(x.shape)
+
+
+class QKVRope(torch.nn.Module):
+    """(q, k, v) of norm(x), q and k rotated: x (B, L, d) to (B, L, heads*head) and twice (B, L, kv_heads*head).
+
+    forward(x, positions): positions are cos and sin (1 or B, L, head), as transformers' rotary embedding makes them.
+    Parameters: norm.weight, and q_proj, k_proj, v_proj, and with qk_norm q_norm, k_norm (over each head) of an attention of
+    transformers.
+    """
+
+    def __init__(self, d, heads, kv_heads, head=None, eps=1e-6, bias=False, qk_norm=False, **factory):
+        super().__init__()
+        self.head = head or d // heads
+        self.norm = torch.nn.RMSNorm(d, eps, **factory)
+        self.q_proj = torch.nn.Linear(d, heads * self.head, bias, **factory)
+        self.k_proj, self.v_proj = (torch.nn.Linear(d, kv_heads * self.head, bias, **factory) for _ in range(2))
+        if qk_norm:
+            self.q_norm, self.k_norm = (torch.nn.RMSNorm(self.head, eps, **factory) for _ in range(2))
+
+    def forward(self, x, positions):
+        rows = _rows("QKVRope", x, self.q_proj.in_features)
+        tables = _tables("QKVRope", positions, *x.shape[:2], self.head)
+        paths = {name: path.removeprefix("self_attn.") for name, path in chain.QKV_PATHS.items()} | {"next_norm": "norm.weight"}
+        found = chain.Options("swiglu", self.head, self.norm.eps).run(None, rows, chain.weights_of(self, paths), *tables)
+        return tuple(found[name].view(*x.shape[:-1], -1) for name in "qkv")
+
+
+class LMHeadLoss(torch.nn.Module):
+    """Cross entropy of lm_head(norm(x)) with targets, a scalar in fp32: x (..., d), targets (...,) int64. The logits are
+    never whole. Its gradients are made by the forward, so a second backward through it is refused by autograd.
+
+    Parameters: norm.weight, lm_head.weight (vocabulary, d). reduction: 'mean' or 'sum'.
+    """
+
+    def __init__(self, d, vocabulary, eps=1e-6, reduction="mean", ignore_index=-100, **factory):
+        super().__init__()
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.norm = torch.nn.RMSNorm(d, eps, **factory)
+        self.lm_head = torch.nn.Linear(d, vocabulary, bias=False, **factory)
+
+    def forward(self, x, targets):
+        return head_loss(_rows("LMHeadLoss", x, self.lm_head.in_features), self.norm.weight, self.lm_head.weight,
+                         targets.reshape(-1), self.norm.eps, self.reduction, self.ignore_index)
+
+
+class LlamaLayer(torch.nn.Module):
+    """A decoder layer under the names of transformers' LlamaDecoderLayer: x (B, L, d) to (B, L, d), causal.
+
+    forward(x, positions): as QKVRope. Layers in a row are faster in a LlamaModel, which joins each with the next.
+    """
+
+    def __init__(self, d, f, heads, kv_heads, head=None, activation="silu", eps=1e-6, attention_bias=False, mlp_bias=False,
+                 qk_norm=False, policy="fast", **factory):
+        super().__init__()
+        head = head or d // heads
+        self.options = chain.Options(gate_of("LlamaLayer", activation), head, eps, policy)
+        linear = lambda rows, columns, bias: torch.nn.Linear(columns, rows, bias, **factory)
+        self.self_attn = torch.nn.Module()
+        for name, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
+            setattr(self.self_attn, f"{name}_proj", linear(rows * head, d, attention_bias))
+        self.self_attn.o_proj = linear(d, heads * head, attention_bias)
+        if qk_norm:
+            self.self_attn.q_norm, self.self_attn.k_norm = (torch.nn.RMSNorm(head, eps, **factory) for _ in range(2))
+        self.mlp = torch.nn.Module()
+        self.mlp.gate_proj, self.mlp.up_proj = (linear(f, d, mlp_bias) for _ in range(2))
+        self.mlp.down_proj = linear(d, f, mlp_bias)
+        self.input_layernorm, self.post_attention_layernorm = (torch.nn.RMSNorm(d, eps, **factory) for _ in range(2))
+
+    def forward(self, x, positions):
+        return run_layers([self], x, positions)
+
+
+def run_layers(layers, x, positions):
+    """Layers of one shape in a row, each joined with the next: x (B, L, d) to (B, L, d)."""
+    options = layers[0].options
+    rows = _rows("LlamaLayer", x, layers[0].mlp.gate_proj.in_features)
+    tables = _tables("LlamaLayer", positions, *x.shape[:2], options.head)
+
+    def attend(q, k, v):
+        q, k, v = (tensor.view(*x.shape[:2], -1, options.head).transpose(1, 2) for tensor in (q, k, v))
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+        return out.transpose(1, 2).reshape(len(rows), -1)
+
+    return chain.run_layers(layers, rows, *tables, [attend] * len(layers), options).view(x.shape)
+
+
+class LlamaModel(torch.nn.Module):
+    """A causal language model under the state_dict names of transformers' LlamaForCausalLM, without transformers.
+
+    forward(tokens (B, L)) gives logits (B, L, vocabulary); forward(tokens, targets) the loss, whose logits are never
+    whole. Position t predicts targets[:, t]. layer: options of LlamaLayer.
+    """
+
+    def __init__(self, vocabulary, d, f, layers, heads, kv_heads, rope_theta=10000.0, eps=1e-6, tied=False, **layer):
+        super().__init__()
+        factory = {name: layer[name] for name in ("device", "dtype") if name in layer}
+        self.model = torch.nn.Module()
+        self.model.embed_tokens = torch.nn.Embedding(vocabulary, d, **factory)
+        self.model.layers = torch.nn.ModuleList(LlamaLayer(d, f, heads, kv_heads, eps=eps, **layer) for _ in range(layers))
+        self.model.norm = torch.nn.RMSNorm(d, eps, **factory)
+        self.lm_head = torch.nn.Linear(d, vocabulary, bias=False, **factory)
+        if tied:
+            self.lm_head.weight = self.model.embed_tokens.weight
+        self.rope_theta = rope_theta
+
+    def positions(self, length, device):
+        """cos and sin (1, L, head) in fp32."""
+        head = self.model.layers[0].options.head
+        frequencies = self.rope_theta ** -(torch.arange(0, head, 2, device=device, dtype=torch.float32) / head)
+        angles = (torch.arange(length, device=device, dtype=torch.float32)[:, None] * frequencies).repeat(1, 2)[None]
+        return angles.cos(), angles.sin()
+
+    def forward(self, tokens, targets=None):
+        x = run_layers(list(self.model.layers), self.model.embed_tokens(tokens), self.positions(tokens.shape[1], tokens.device))
+        norm, head = self.model.norm, self.lm_head.weight
+        if targets is not None:
+            return head_loss(x.flatten(0, 1), norm.weight, head, targets.reshape(-1), norm.eps)
+        found = chain.Options("swiglu", 0, norm.eps).run(None, x.flatten(0, 1), {"next_norm": norm.weight, "out": head})
+        return found["out"].view(*tokens.shape, -1)
