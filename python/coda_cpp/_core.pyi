@@ -730,9 +730,9 @@ def enter_norm(x: object, norm: RmsNorm) -> NormedStream:
     Start of a chain: x (T, d) gives x, x * gamma and the partial sums of x^2.
     """
 
-def residual_norm(y: object, weight: object, x: object, next: RmsNorm) -> NormedStream:
+def residual_norm(y: object, weight: object, x: object, next: RmsNorm, bias: object | None = None) -> NormedStream:
     """
-    y @ weight.T + x, and what the next norm needs. y: (T, k); weight: (d, k).
+    y @ weight.T (+ bias) + x, and what the next norm needs. y: (T, k); weight: (d, k); bias: (d,).
     """
 
 def norm_linear(stream: NormedStream, norm: RmsNorm, weight: object, bias: object | None = None) -> object:
@@ -798,6 +798,9 @@ def transformer_layer(stream: NormedStream, weights: LayerWeights, rope: Rope, n
 class SavedStream:
     """What a backward keeps of a NormedStream."""
 
+    def __init__(self, x: object, sum_sq: object) -> None:
+        """From the tensors of one, which must be contiguous; nothing is copied."""
+
     @property
     def x(self) -> object:
         """(T, d), the residual stream."""
@@ -813,8 +816,13 @@ class StreamGradient:
 
     def add_residual(self, d_x: object) -> None:
         """
-        Takes along what reaches x past the norm, (T, d): the gradient by the next residual sum.
+        Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum.
         """
+
+def partial_count(columns: int) -> int:
+    """
+    How many partial sums of x^2 a stream of that many columns has in a row.
+    """
 
 def saved_stream(stream: NormedStream, policy: str = 'fast') -> SavedStream:
     """
@@ -827,6 +835,12 @@ def stream_backward(gradient: StreamGradient, stream: SavedStream, norm: RmsNorm
     into: {'norm_weight': (d,), 'bias': (d,)}, tensors the gradients by parameters are added to.
     """
 
+def linear_backward(d_out: object, weight: object) -> object:
+    """d_out @ weight, the gradient (T, k) by y of y @ weight.T."""
+
+def add_weight_gradient(d_out: object, y: object, into: object) -> None:
+    """into += d_out.T @ y, the gradient (n, k) by W of y @ W.T."""
+
 def norm_linear_backward(d_out: object, out: object, stream: SavedStream, norm: RmsNorm, weight: object, bias: object | None = None, *, into: object | None = None) -> StreamGradient:
     """
     Backward of norm_linear. d_out, out: (T, n). into: {'weight': (n, d), 'bias': (n,)}.
@@ -834,6 +848,11 @@ def norm_linear_backward(d_out: object, out: object, stream: SavedStream, norm: 
 
 class GatedMlp:
     """The result of gated_mlp_saved and what its backward needs."""
+
+    def __init__(self, gate: object, up: object, y: object | None = None) -> None:
+        """
+        From the tensors of one, which must be contiguous; nothing is copied. Without y, a backward makes it again.
+        """
 
     @property
     def y(self) -> object:
@@ -882,6 +901,17 @@ def lm_head_loss_backward(stream: NormedStream, norm: RmsNorm, weight: object, t
 
 class SavedQkv:
     """The results of qkv_rope_saved and what its backward needs."""
+
+    def __init__(self, q: object, k: object, v: object, qz: object | None = None, kz: object | None = None) -> None:
+        """From the tensors of one, which must be contiguous; nothing is copied."""
+
+    @property
+    def qz(self) -> object:
+        """(T, heads*head), q before its own norm; None where it has none."""
+
+    @property
+    def kz(self) -> object:
+        """(T, kv_heads*head), k before its own norm; None where it has none."""
 
     @property
     def q(self) -> object:

@@ -1,4 +1,4 @@
-"""A small stock LLaMA with random weights."""
+"""Small stock models of the families coda runs, with random weights."""
 
 import os
 
@@ -6,8 +6,8 @@ import torch
 import transformers
 
 
-def random_llama(factor=4, **options):
-    """The stock model, in evaluation mode; `options` as transformers.LlamaConfig takes them. Prints the seed.
+def random_llama(factor=4, family="Llama", **options):
+    """The stock model, in evaluation mode; `options` as the family's config takes them. Prints the seed.
 
     factor: of the matrices, which are drawn so small that layers hardly differ from nothing.
     """
@@ -16,7 +16,8 @@ def random_llama(factor=4, **options):
     seed = int.from_bytes(os.urandom(4), "little")
     print(f"seed {seed}")
     torch.manual_seed(seed)
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**(sizes | options))).eval()
+    config = getattr(transformers, f"{family}Config")(**(sizes | options))
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():  # norms and biases start as ones and zeros
             parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(factor)

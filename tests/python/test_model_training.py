@@ -1,14 +1,13 @@
 """Gradients of small random LLaMA-family models against transformers' in double, and training beside stock."""
 
 import copy
-import os
 
 import numpy as np
 import pytest
 import torch
-import transformers
 
 import coda_cpp as coda
+from stock_llama import random_llama
 from support import ROUNDING, to_double
 
 VOCABULARY, SEQUENCES, LENGTH = 97, 3, 23
@@ -23,18 +22,8 @@ VARIANTS = {
 }
 
 
-def make_model(family="Llama", **options):
-    config = getattr(transformers, f"{family}Config")(
-        vocab_size=VOCABULARY, hidden_size=64, intermediate_size=112, num_hidden_layers=2, num_attention_heads=4,
-        **{"num_key_value_heads": 2, "max_position_embeddings": 256, "tie_word_embeddings": False, **options})
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"seed {seed}")
-    torch.manual_seed(seed)
-    model = getattr(transformers, f"{family}ForCausalLM")(config)
-    with torch.no_grad():
-        for parameter in model.parameters():  # norms and biases start as ones and zeros
-            parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(4)
-    return model
+def make_model(**options):
+    return random_llama(vocab_size=VOCABULARY, **options)
 
 
 def to_coda(model, **options):

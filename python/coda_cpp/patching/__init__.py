@@ -81,12 +81,13 @@ def unpatch(model):
         raise ValueError(f"unpatch: {type(model).__name__} is not patched, expected a model that coda_cpp.patch replaced "
                          "something of")
     modules = {id(module): module for _, owner in patched for module in owner.forward.report.modules}.values()
+    ours = patched[0][1].forward
     for module in modules:
-        if not isinstance(module.__dict__.get("forward"), Forward):
+        if not isinstance(module.__dict__.get("forward", ours), Forward):
             raise ValueError(f"unpatch: the forward of {type(module).__name__} was replaced after patch, expected coda's: undo "
                              "what came later first")
     for module in modules:
-        del module.forward
+        module.__dict__.pop("forward", None)
 
 
 def unpatch_if_patched(model):
