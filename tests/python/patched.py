@@ -46,7 +46,9 @@ def step(model, batch, **options):
     model.zero_grad()
     loss = model(**batch, **options).loss
     loss.backward()
-    return loss.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    # torch.compile gives names a first word.
+    return loss.detach(), {name.removeprefix("_orig_mod."): p.grad.clone() for name, p in model.named_parameters()
+                           if p.grad is not None}
 
 
 def exact_step(model, batch, **options):

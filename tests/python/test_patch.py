@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from patched import KINDS, VOCABULARY, draw_batch, exact_step, expect_no_worse, make_model, step
+from patched import KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, make_model, step
 
 DTYPES = [torch.float32, torch.bfloat16]
 
@@ -22,7 +22,9 @@ def test_loss_and_gradients_are_no_worse_than_stock(kind, dtype, policy):
     assert set(report.replaced) == {"model", type(model).__name__}
     assert not report.skipped and not report.calls_left_stock
     expect_no_worse(ours, stock, exact, dtype)
-    assert abs(loss.double() - exact_loss) <= 2 * abs(stock_loss.double() - exact_loss) + 2.0**-22 * abs(exact_loss)
+    # One number may be nearly right by chance.
+    allowed = 2 * abs(stock_loss.double() - exact_loss) + max(ROUNDING[dtype], 2.0**-22) * exact_loss
+    assert abs(loss.double() - exact_loss) <= allowed
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["f32", "bf16"])

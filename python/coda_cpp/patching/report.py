@@ -33,8 +33,8 @@ class Report:
         return bool(self.replaced)
 
     def __str__(self):
-        sections = (("replaced", self.replaced), ("left stock", self.skipped),
-                    ("calls left stock", {str(count): reason for reason, count in self.calls_left_stock.items()}))
+        sections = (("replaced", self.replaced.items()), ("left stock", self.skipped.items()),
+                    ("calls left stock", [(str(count), reason) for reason, count in self.calls_left_stock.items()]))
         return "\n".join(line for title, rows in sections for line in _section(title, rows))
 
     def __repr__(self):
@@ -51,9 +51,10 @@ class Report:
 
 
 def _section(title, rows):
+    rows = list(rows)
     if not rows:
         return [f"{title}: none"]
-    shown = list(rows.items())[:_MOST_ROWS]
+    shown = rows[:_MOST_ROWS]
     width = max(len(name) for name, _ in shown)
     rest = [f"  … and {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
     return [f"{title}:", *(f"  {name:{width}}  {text}" for name, text in shown), *rest]

@@ -1,0 +1,131 @@
+"""Patched models in training: beside stock, compiled, with checkpoints, frozen, with main gradients."""
+
+import copy
+
+import pytest
+import torch
+
+import coda_cpp as coda
+from patched import draw_batch, make_model, step
+
+
+def gradients_equal(ours, theirs):
+    return torch.equal(ours[0], theirs[0]) and ours[1].keys() == theirs[1].keys() and all(
+        torch.equal(gradient, theirs[1][name]) for name, gradient in ours[1].items())
+
+
+def train(model, batches):
+    """The losses of steps of AdamW."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True], ids=["", "checkpointed"])
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
+def test_32_steps_beside_stock(is_compiled, is_checkpointed):
+    model = make_model("llama3", rms_norm_eps=1e-5, use_cache=False)
+    batches, stock = [draw_batch() for _ in range(4)] * 8, copy.deepcopy(model)
+    start = {name: p.detach().clone() for name, p in model.named_parameters()}
+    report = coda.patch(model)
+    if is_checkpointed:
+        model.gradient_checkpointing_enable()
+    # The forward of the patch is an object of Python: what is compiled is the call of the model.
+    got = train(torch.compile(model, fullgraph=True, backend="aot_eager") if is_compiled else model, batches)
+    expected = train(stock, batches)
+    assert not report.calls_left_stock and got[-1] < 0.8 * got[0]
+    torch.testing.assert_close(got, expected, rtol=2e-5, atol=0)
+    ours = dict(model.named_parameters())
+    for name, theirs in stock.named_parameters():
+        assert (ours[name] - theirs).norm() <= 1e-2 * (theirs - start[name]).norm(), name
+
+
+@pytest.mark.parametrize("options", [{"use_reentrant": False}, {"use_reentrant": True}], ids=["", "reentrant"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["f32", "bf16"])
+def test_checkpoints_change_no_bit(dtype, options):
+    model, batch = make_model("qwen3").to(dtype), draw_batch(padded=True)
+    coda.patch(model, policy="lean")
+    kept = step(model, batch)
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+    model.enable_input_require_grads()
+    assert gradients_equal(step(model, batch), kept)
+
+
+def test_lean_makes_again_what_fast_keeps():
+    model, batch = make_model("bias"), draw_batch()
+    with coda.patch(model):
+        fast = step(model, batch)
+    with coda.patch(model, policy="lean"):
+        lean = step(model, batch)
+    assert gradients_equal(fast, lean)
+
+
+def test_one_graph_of_inductor():
+    model, batch = make_model("qwen2", num_hidden_layers=1, use_cache=False), draw_batch()
+    coda.patch(model)
+    loss, gradients = step(model, batch)
+    compiled_loss, compiled = step(torch.compile(model, fullgraph=True), batch)
+    torch.testing.assert_close(compiled_loss, loss)
+    for name, gradient in compiled.items():
+        torch.testing.assert_close(gradient, gradients[name], rtol=1e-4, atol=1e-5 * gradients[name].abs().max().item())
+
+
+def test_frozen_weights_have_no_gradient_and_change_no_other():
+    model, batch = make_model("bias"), draw_batch()
+    coda.patch(model)
+    _, everything = step(model, batch)
+    trained = ["model.layers.1.self_attn.v_proj.weight", "model.layers.1.mlp.down_proj.bias",
+               "model.layers.0.post_attention_layernorm.weight", "model.norm.weight"]
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in trained)
+    _, some = step(model, batch)
+    assert set(some) == set(trained)
+    for name, gradient in some.items():
+        torch.testing.assert_close(gradient, everything[name])
+
+
+def test_main_gradients_are_added_to():
+    model, batch = make_model().bfloat16(), draw_batch()
+    with coda.patch(model):
+        _, fresh = step(model, batch)
+    layers = {name: p for name, p in model.named_parameters() if ".layers." in name}
+    for parameter in layers.values():
+        parameter.main_grad = torch.zeros_like(parameter, dtype=torch.float32)
+    coda.patch(model, main_grad=True)
+    for _ in range(2):
+        _, rest = step(model, batch)
+    assert set(rest) == set(fresh) - set(layers)
+    for name, parameter in layers.items():
+        scale = parameter.main_grad.abs().max().item()
+        torch.testing.assert_close(parameter.main_grad, 2 * fresh[name].float(), rtol=2.0**-7, atol=2.0**-9 * scale)
+
+
+def test_main_gradients_are_refused_in_a_graph():
+    model, batch = make_model(use_cache=False), draw_batch()
+    coda.patch(model, main_grad=True)
+    with pytest.raises(Exception, match="segment: main_grad is set under torch.compile, expected eager mode"):
+        step(torch.compile(model, fullgraph=True, backend="aot_eager"), batch)
+
+
+def test_a_second_backward_through_the_loss_is_refused():
+    model, batch = make_model(), draw_batch()
+    coda.patch(model)
+    loss = model(**batch).loss
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_gradients_of_gradients_are_refused():
+    model, batch = make_model(), draw_batch()
+    coda.patch(model, fuse_loss=False)
+    weight = model.model.layers[0].mlp.gate_proj.weight
+    gradient, = torch.autograd.grad(model.eval()(**batch).loss, weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="Trying to backward through coda.segment_backward.* no autograd formula"):
+        gradient.sum().backward()
