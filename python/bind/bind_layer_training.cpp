@@ -20,7 +20,7 @@ struct SavedLayerObject {
   SavedLayer saved;
 };
 
-void bind_qkv(nb::module_& m) {
+void bind_saved_qkv(nb::module_& m) {
   const auto z_of = [](const std::optional<Tensor>& z, Framework framework) {
     return z ? export_whole(*z, framework) : nb::none();
   };
@@ -49,6 +49,9 @@ void bind_qkv(nb::module_& m) {
           "(T, kv_heads*head), rotated.")
       .def_prop_ro(
           "v", [](const SavedQkvObject& s) { return export_whole(s.saved.v, s.framework); }, "(T, kv_heads*head).");
+}
+
+void bind_qkv(nb::module_& m) {
   m.def(
       "qkv_rope_saved",
       [](const StreamObject& stream, const NormObject& norm, const nb::object& q, const nb::object& k,
@@ -162,6 +165,7 @@ void bind_layer_backward(nb::module_& m) {
 }  // namespace
 
 void bind_layer_training(nb::module_& module) {
+  bind_saved_qkv(module);
   bind_qkv(module);
   bind_layer_forward(module);
   bind_layer_backward(module);

@@ -129,3 +129,26 @@ def test_gradients_of_gradients_are_refused():
     gradient, = torch.autograd.grad(model.eval()(**batch).loss, weight, create_graph=True)
     with pytest.raises(RuntimeError, match="Trying to backward through coda.segment_backward.* no autograd formula"):
         gradient.sum().backward()
+
+
+def test_trainer(tmp_path):
+    """The line of docs/patch.md: transformers' Trainer logs the losses it logs of the stock model."""
+    pytest.importorskip("accelerate")
+    import transformers
+
+    stock = make_model()
+    data = [{name: tensor[0] for name, tensor in draw_batch().items()} for _ in range(12)]
+
+    def losses(model):
+        options = transformers.TrainingArguments(str(tmp_path), per_device_train_batch_size=2, gradient_accumulation_steps=2,
+                                                 max_steps=3, logging_steps=1, report_to=[], use_cpu=True, save_strategy="no",
+                                                 disable_tqdm=True)
+        trainer = transformers.Trainer(model=model, args=options, train_dataset=data)
+        trainer.train()
+        return torch.tensor([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
+
+    model = copy.deepcopy(stock)
+    report = coda.patch(model, strict=True)
+    got = losses(report.model)
+    assert len(got) == 3 and not report.calls_left_stock
+    torch.testing.assert_close(got, losses(stock), rtol=2e-5, atol=0)

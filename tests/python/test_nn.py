@@ -1,0 +1,206 @@
+"""coda_cpp.nn: modules against the same in torch and in fp64, under transformers' names; the custom ops behind them."""
+
+import copy
+
+import pytest
+import torch
+
+from coda_cpp import nn
+from coda_cpp.nn import ops
+from patched import LENGTH, SEQUENCES, VOCABULARY, draw_batch, expect_no_worse, make_model
+
+D, F, HEADS, KV_HEADS, HEAD = 64, 112, 4, 2, 16
+DTYPES = [torch.float32, torch.bfloat16]
+
+
+def positions_of(model, dtype):
+    x = torch.empty(0, dtype=dtype)
+    return model.model.rotary_emb(x, torch.arange(LENGTH)[None])
+
+
+class Norm(torch.nn.Module):
+    """RMSNorm as transformers rounds it."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.weight, self.eps = norm.weight, norm.eps
+
+    def forward(self, x):
+        wide = x if x.dtype == torch.float64 else x.float()
+        return self.weight * (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+
+
+def rotate(z, cos, sin):
+    z = z.unflatten(-1, (-1, HEAD))
+    a, b = z.chunk(2, -1)
+    return (z * cos.unsqueeze(2) + torch.cat([-b, a], -1) * sin.unsqueeze(2)).flatten(-2)
+
+
+def stock_of(module, positions):
+    """What the module computes, in torch."""
+    if isinstance(module, nn.RMSNormLinear):
+        return lambda x: module.linear(Norm(module.norm)(x))
+    if isinstance(module, nn.GatedMLP):
+        def mlp(x):
+            h = Norm(module.norm)(x)
+            return x + module.down_proj(torch.nn.functional.silu(module.gate_proj(h)) * module.up_proj(h))
+        return mlp
+    if isinstance(module, nn.QKVRope):
+        def qkv(x):
+            h = Norm(module.norm)(x)
+            return torch.cat([rotate(module.q_proj(h), *positions), rotate(module.k_proj(h), *positions), module.v_proj(h)], -1)
+        return qkv
+    raise AssertionError(module)
+
+
+MODULES = {"norm_linear": lambda **f: nn.RMSNormLinear(D, 40, bias=True, **f), "gated_mlp": lambda **f: nn.GatedMLP(D, F, **f),
+           "lean_mlp": lambda **f: nn.GatedMLP(D, F, bias=True, policy="lean", **f),
+           "qkv_rope": lambda **f: nn.QKVRope(D, HEADS, KV_HEADS, bias=True, **f)}
+
+
+def randomise(module):
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(2)
+    return module
+
+
+def values_and_gradients(run, module, x, weight):
+    x = x.clone().requires_grad_()
+    out = run(x)
+    module.zero_grad()
+    (out * weight).sum().backward()
+    return {"out": out.detach(), "x": x.grad} | {name: p.grad.clone() for name, p in module.named_parameters()}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["f32", "bf16"])
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_are_no_worse_than_torch(name, dtype):
+    module = randomise(MODULES[name](dtype=dtype))
+    exact = copy.deepcopy(module).double()
+    x = torch.randn(SEQUENCES, LENGTH, D, dtype=dtype)
+    positions = positions_of(make_model(), torch.float32)
+    tables = {kind: tuple(table.to(kind) for table in positions) for kind in (dtype, torch.float64)}
+    ours = (lambda x: torch.cat(module(x, positions), -1)) if name == "qkv_rope" else module
+    weight = torch.randn_like(ours(x))
+    found = values_and_gradients(ours, module, x, weight)
+    stock = values_and_gradients(stock_of(module, tables[dtype]), module, x, weight)
+    truth = values_and_gradients(stock_of(exact, tables[torch.float64]), exact, x.double(), weight.double())
+    expect_no_worse(found, stock, truth, dtype)
+
+
+def test_parameters_load_from_stock_modules():
+    stock = make_model("qwen3", head_dim=HEAD, tie_word_embeddings=False)
+    layer, positions = stock.model.layers[0], positions_of(stock, torch.float32)
+    x = torch.randn(SEQUENCES, LENGTH, D)
+    ours = nn.LlamaLayer(D, F, HEADS, KV_HEADS, qk_norm=True)
+    ours.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(ours(x, positions), layer(x, position_embeddings=positions, attention_mask=None))
+    for module, part in ((nn.GatedMLP(D, F), layer.mlp), (nn.QKVRope(D, HEADS, KV_HEADS, qk_norm=True), layer.self_attn)):
+        loaded = module.load_state_dict(part.state_dict(), strict=False)
+        assert loaded.missing_keys == ["norm.weight"] and set(loaded.unexpected_keys) <= {"o_proj.weight"}
+
+
+def test_a_whole_model_has_stocks_names_logits_and_gradients():
+    stock, batch = make_model(tie_word_embeddings=True), draw_batch()
+    ours = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS, tied=True)
+    ours.load_state_dict(stock.state_dict())
+    tokens = batch["input_ids"]
+    torch.testing.assert_close(ours(tokens), stock(tokens).logits, rtol=1e-5, atol=1e-5)
+    loss, expected = ours(tokens[:, :-1], batch["labels"][:, 1:]), stock(**batch).loss
+    torch.testing.assert_close(loss, expected)
+    loss.backward(), expected.backward()
+    theirs = dict(stock.named_parameters())
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, theirs[name].grad, rtol=1e-4, atol=1e-5 * theirs[name].grad.abs().max().item())
+
+
+def test_layers_with_biases_and_checkpoints():
+    """A module goes through torch.utils.checkpoint like any other, and no bit changes."""
+    layer = randomise(nn.LlamaLayer(D, F, HEADS, KV_HEADS, attention_bias=True, mlp_bias=True, activation="gelu"))
+    positions, x = positions_of(make_model(), torch.float32), torch.randn(SEQUENCES, LENGTH, D)
+    weight = torch.randn_like(x)
+    plain = values_and_gradients(lambda x: layer(x, positions), layer, x, weight)
+    again = values_and_gradients(lambda x: torch.utils.checkpoint.checkpoint(layer, x, positions, use_reentrant=False), layer, x,
+                                 weight)
+    assert all(torch.equal(plain[name], again[name]) for name in plain)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_loss_of_the_head(reduction):
+    module = randomise(nn.LMHeadLoss(D, VOCABULARY, reduction=reduction))
+    x, targets = torch.randn(SEQUENCES, LENGTH, D), torch.randint(VOCABULARY, (SEQUENCES, LENGTH))
+    targets[:, ::4] = -100
+
+    def stock(x):
+        logits = module.lm_head(Norm(module.norm)(x))
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction=reduction)
+
+    weight = torch.tensor(0.3)
+    found = values_and_gradients(lambda x: module(x, targets), module, x, weight)
+    for name, expected in values_and_gradients(stock, module, x, weight).items():
+        torch.testing.assert_close(found[name], expected, rtol=1e-4, atol=1e-5 * expected.abs().max().item())
+    with torch.no_grad():
+        torch.testing.assert_close(module(x, targets), found["out"])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_few_rows_and_strides(rows):
+    """Any leading dimensions; expanded inputs and gradients; an input used twice."""
+    module = randomise(nn.RMSNormLinear(D, D))
+    stock = stock_of(module, None)
+    wide = torch.randn(rows, 2 * D)
+
+    def twice(run):
+        return lambda x: run(x) + run(run(x))
+
+    for x, weight in ((wide[:, ::2], torch.randn(rows, 2 * D)[:, ::2]), (wide[:1, :D].expand(rows, D), torch.ones(()).expand(rows, D)),
+                      (wide[None, :, D:], torch.randn(D))):
+        found = values_and_gradients(twice(module), module, x, weight)
+        for name, expected in values_and_gradients(twice(stock), module, x, weight).items():
+            torch.testing.assert_close(found[name], expected, rtol=1e-4, atol=1e-4)
+
+
+def segment_inputs(names):
+    shapes = {"o": (D, 64), "gate": (F, D), "up": (F, D), "down": (D, F), "q": (64, D), "k": (32, D), "v": (32, D),
+              "q_norm": (HEAD,), "out": (F, D)}
+    weights = [(0.2 * torch.randn(shapes.get(name, (D,)))).requires_grad_() for name in names]
+    attention = torch.randn(5, 64, requires_grad=True) if "o" in names else None
+    tables = [torch.rand(5, HEAD // 2) if "q" in names else None for _ in range(2)]
+    return attention, torch.randn(5, D, requires_grad=True), weights, *tables, ",".join(names), "swiglu", HEAD, 1e-6
+
+
+@pytest.mark.parametrize("names, policy", [
+    (("o", "o_bias", "post_norm", "gate", "up", "down", "down_bias", "next_norm", "q", "k", "v", "q_norm"), "fast"),
+    (("o", "post_norm", "gate", "up", "down", "down_bias"), "lean"), (("next_norm", "out"), "fast")])
+def test_the_segment_is_an_op_of_torch(names, policy):
+    inputs = segment_inputs(names)
+    torch.library.opcheck(ops.segment_op, (*inputs, policy, False))
+    attention, x, weights, cos, sin, *words = inputs
+    with torch.no_grad():
+        found = ops.segment_op(*inputs, policy, False)
+    results = len([name for name in ("o", "q", "k", "v", "out") if name in names])
+    gradients = [torch.randn_like(result) for result in found[:results]]
+    wanted = ",".join((*names, "x", *(("attention",) if attention is not None else ())))
+    detached = [None if t is None else t.detach() for t in (attention, x if attention is None else None)]
+    torch.library.opcheck(ops.segment_backward_op, (gradients, *detached, found, [w.detach() for w in weights], cos, sin, *words,
+                                                    policy, wanted))
+
+
+def test_the_loss_is_an_op_of_torch():
+    x, norm, weight = (torch.randn(*shape, requires_grad=True) for shape in ((5, D), (D,), (50, D)))
+    torch.library.opcheck(ops.head_loss_op, (x, norm, weight, torch.arange(5), 1e-6, "mean", -100, "x,norm,weight"))
+
+
+def test_mistakes_name_the_argument():
+    refused = lambda call, *arguments, **options: str(pytest.raises((ValueError, TypeError, NotImplementedError), call,
+                                                                    *arguments, **options).value)
+    names = "silu, gelu, gelu_pytorch_tanh, gelu_new, relu, "
+    assert refused(nn.GatedMLP, D, F, "tanh").startswith(f"GatedMLP: activation is 'tanh', expected one of {names}")
+    assert refused(nn.RMSNormLinear(D, 8), torch.zeros(2, 63)) == "RMSNormLinear: argument 'x' has shape [2, 63], expected (..., 64)"
+    assert refused(nn.RMSNormLinear(D, 8), [1]) == "RMSNormLinear: argument 'x' is a list, expected a torch tensor"
+    assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), (torch.zeros(1, 5, 8),) * 2) == (
+        "QKVRope: cos has shape [1, 5, 8], expected [1 or 2, 5, 16] (B, L, head)")
+    assert refused(nn.LMHeadLoss(D, 50).half(), torch.zeros(5, D, dtype=torch.float16), torch.zeros(5, dtype=torch.int64)) == (
+        "head_loss: argument 'x' is float16, expected bfloat16 or float32: the gradients are made before a loss is scaled, and "
+        "float16 would lose them")
