@@ -28,6 +28,7 @@ void bind_plan(nb::module_& module);
 void bind_blocks(nb::module_& module);
 void bind_layer(nb::module_& module);
 void bind_model(nb::module_& module);
+void bind_memory(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_layer_training(nb::module_& module);
 

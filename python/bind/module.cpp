@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
   bind_gemm(module);
   bind_plan(module);
   bind_blocks(module);
+  bind_memory(module);
   bind_training(module);
   bind_model(module);
   module.attr("__version__") = CODA_VERSION;

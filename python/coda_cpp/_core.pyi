@@ -795,6 +795,11 @@ class LayerWeights:
 def transformer_layer(stream: NormedStream, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu') -> NormedStream:
     """One decoder layer, ending in what the next norm needs."""
 
+def use_gpu_memory(allocate: object, release: object) -> None:
+    """
+    From now on memory of GPUs comes from these functions: allocate(bytes, index, stream) gives an address aligned to 256 bytes for work on that CUstream, release(address) takes it back behind what is queued there. Once a process.
+    """
+
 class SavedStream:
     """What a backward keeps of a NormedStream."""
 

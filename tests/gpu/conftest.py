@@ -12,6 +12,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "python"))  # what both suites share
 
 
 def pytest_collection_modifyitems(items):

@@ -8,6 +8,7 @@ import torch
 from .. import blocks, training
 from ..errors import NotImplementedError
 from . import segment as pieces
+from .gpu_memory import use_torch_memory
 
 Tensors = list[torch.Tensor]
 
@@ -25,6 +26,8 @@ def segment_op(attention: torch.Tensor | None, x: torch.Tensor, weights: list[to
                sin: torch.Tensor | None, names: str, gate: str, head: int, eps: float, policy: str,
                main_grad: bool) -> list[torch.Tensor]:
     """Results and then what the backward keeps, in the order of the Plan; see segment.py."""
+    if x.is_cuda:
+        use_torch_memory()
     plan = _plan(names, gate, head, eps, policy)
     found = pieces.forward(plan, _contiguous(attention), x.contiguous(), dict(zip(plan.names, weights)), cos, sin)
     return list(found.values())
@@ -120,6 +123,8 @@ def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
 def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, eps: float,
                  reduction: str, ignore_index: int, wanted: str) -> list[torch.Tensor]:
     """The loss, () in f32, and its gradients by `wanted`, names of the arguments."""
+    if x.is_cuda:
+        use_torch_memory()
     rms = blocks.RmsNorm(norm, eps)
     stream = blocks.enter_norm(x, rms)
     names = wanted.split(",") if wanted else []

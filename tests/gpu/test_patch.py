@@ -1,0 +1,136 @@
+"""Patched transformers models on a GPU: the rule of tests/python/test_patch.py, and what only a GPU has."""
+
+import copy
+import gc
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+import coda_cpp as coda
+from patched import KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, make_model, step
+
+DEVICE = "cuda"
+
+
+def make_gpu_model(kind="llama", dtype=torch.bfloat16, **options):
+    """Sizes a kernel takes as they lie: rows begin on 16 bytes."""
+    sizes = {"hidden_size": 128, "intermediate_size": 208, "vocab_size": VOCABULARY}
+    heads = {"head_dim": 64} if "head_dim" in KINDS[kind] else {}
+    return make_model(kind, **(sizes | heads | options)).to(DEVICE, dtype)
+
+
+@pytest.mark.parametrize("policy", ["fast", "lean"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_and_gradients_are_no_worse_than_stock(kind, policy):
+    model, batch = make_gpu_model(kind), draw_batch(padded=policy == "lean", device=DEVICE)
+    (exact_loss, exact), (stock_loss, stock) = exact_step(model, batch), step(model, batch)
+    with coda.patch(model, policy=policy, strict=True) as report:
+        loss, ours = step(model, batch)
+    assert not report.skipped and not report.calls_left_stock
+    assert all(gradient.device.type == DEVICE for gradient in ours.values())
+    expect_no_worse(ours, stock, exact, torch.bfloat16)
+    allowed = 2 * abs(stock_loss.double() - exact_loss) + ROUNDING[torch.bfloat16] * exact_loss
+    assert abs(loss.double() - exact_loss) <= allowed
+
+
+def test_half_precision():
+    """f16: the layers are replaced, the loss is stock's."""
+    model, batch = make_gpu_model(dtype=torch.float16), draw_batch(device=DEVICE)
+    (_, exact), (_, stock) = exact_step(model, batch), step(model, batch)
+    report = coda.patch(model)
+    assert list(report.replaced) == ["model"]
+    expect_no_worse(step(model, batch)[1], stock, exact, torch.float16)
+
+
+def test_single_precision_is_left_alone():
+    report = coda.patch(make_gpu_model(dtype=torch.float32))
+    assert report.skipped == {
+        "model": "weights are float32 on cuda, expected bfloat16 or float16: tensor cores multiply no others"}
+
+
+@pytest.mark.parametrize("options", [{"use_reentrant": False}, {"use_reentrant": True}], ids=["", "reentrant"])
+def test_checkpoints_change_nothing_but_attentions_order(options):
+    model, batch = make_gpu_model("qwen3"), draw_batch(device=DEVICE)
+    coda.patch(model)
+    (loss, kept) = step(model, batch)
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+    model.enable_input_require_grads()
+    again_loss, again = step(model, batch)
+    assert torch.equal(loss, again_loss)
+    # torch's attention and embedding may add in any order: what differs is at their rounding.
+    for name, gradient in again.items():
+        torch.testing.assert_close(gradient, kept[name], rtol=2.0**-7, atol=2.0**-9 * kept[name].abs().max().item())
+
+
+def test_one_graph_of_inductor():
+    model, batch = make_gpu_model(use_cache=False), draw_batch(device=DEVICE)
+    exact, stock = exact_step(model, batch)[1], step(model, batch)[1]
+    coda.patch(model)
+    expect_no_worse(step(torch.compile(model, fullgraph=True), batch)[1], stock, exact, torch.bfloat16)
+
+
+def test_a_step_in_a_cuda_graph():
+    """Without the fused loss, which is a number of the host, nothing of a step waits for it."""
+    model, batch = make_gpu_model(use_cache=False), draw_batch(device=DEVICE)
+    coda.patch(model, fuse_loss=False)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step(model, batch)
+        model.zero_grad()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = model(**batch).loss
+        loss.backward()
+    graph.replay()
+    captured = {name: p.grad.clone() for name, p in model.named_parameters()}
+    expected_loss, expected = step(model, batch)
+    torch.testing.assert_close(loss, expected_loss)
+    for name, gradient in captured.items():
+        scale = expected[name].abs().max().item()
+        torch.testing.assert_close(gradient, expected[name], rtol=2.0**-6, atol=2.0**-8 * scale)
+
+
+def test_memory_is_torchs_and_is_given_back():
+    model, batch = make_gpu_model(), draw_batch(device=DEVICE)
+    coda.patch(model)
+    held = []
+    for _ in range(4):
+        step(model, batch)
+        gc.collect()
+        held.append(torch.cuda.memory_allocated())
+    assert held[1] == held[3]
+    loss = model(**batch).loss
+    assert torch.cuda.memory_allocated() > held[3], "what the backward needs is counted"
+    loss.backward()
+
+
+def test_16_steps_beside_stock():
+    model = make_gpu_model("llama3", use_cache=False)
+    batches, stock = [draw_batch(device=DEVICE) for _ in range(4)] * 4, copy.deepcopy(model)
+    coda.patch(model, policy="lean")
+    losses = []
+    for each in (model, stock):
+        optimizer = torch.optim.AdamW(each.parameters(), lr=1e-3, fused=True)
+        found = []
+        for batch in batches:
+            optimizer.zero_grad()
+            loss = each(**batch).loss
+            loss.backward()
+            optimizer.step()
+            found.append(loss.detach())
+        losses.append(torch.stack(found))
+    assert losses[0][-1] < 0.9 * losses[0][0]
+    torch.testing.assert_close(losses[0], losses[1], rtol=2e-2, atol=0)
+
+
+def test_generation():
+    model = make_gpu_model().eval()
+    tokens = torch.randint(1, VOCABULARY, (2, 11), device=DEVICE)
+    report = coda.patch(model)
+    out = model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=6, do_sample=False, pad_token_id=0)
+    assert out.shape == (2, 17) and not report.calls_left_stock
