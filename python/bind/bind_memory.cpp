@@ -64,8 +64,10 @@ void bind_memory(nb::module_& module) {
                                                                   std::move(allocate), std::move(release)));
       },
       "allocate"_a, "release"_a,
-      "From now on memory of GPUs comes from these functions: allocate(bytes, index, stream) gives an address aligned to "
-      "256 bytes for work on that CUstream, release(address) takes it back behind what is queued there. Once a process.");
+      "From now on memory of GPUs comes from these functions: allocate(bytes, index, stream) gives an address aligned "
+      "to "
+      "256 bytes for work on that CUstream, release(address) takes it back behind what is queued there. Once a "
+      "process.");
 }
 
 }  // namespace coda::python

@@ -16,7 +16,7 @@ DEVICE = "cuda"
 
 def make_gpu_model(kind="llama", dtype=torch.bfloat16, **options):
     """Sizes a kernel takes as they lie: rows begin on 16 bytes."""
-    sizes = {"hidden_size": 128, "intermediate_size": 208, "vocab_size": VOCABULARY}
+    sizes = {"hidden_size": 128, "intermediate_size": 208}
     heads = {"head_dim": 64} if "head_dim" in KINDS[kind] else {}
     return make_model(kind, **(sizes | heads | options)).to(DEVICE, dtype)
 

@@ -1,0 +1,192 @@
+"""One training step of LLaMA-3 1B (random weights, bf16, AdamW): stock transformers, Liger where it is installed, and the
+same model patched in one line. Time of forward and backward, of the step, peak memory, the first step's seconds, and where
+the GPU's time goes.
+
+    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--output FOLDER]
+
+Each kind is built anew in a process of its own: Liger changes classes, and a first step is only one in a fresh process. The
+file is written after each kind. --device cpu and a few --width run everything small, to see that it runs.
+"""
+
+import argparse
+import collections
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+import transformers
+
+import coda_cpp
+from coda_cpp.demo import machine
+
+RESULTS = Path(__file__).parent / "results"
+KINDS = ("eager", "liger", "coda", "coda-lean")
+HEAD = 64
+#: What is in the name of a kernel, and what it is counted as; the first that fits.
+CATEGORIES = (("attention", ("flash", "fmha", "cudnn", "attention", "sdpa")), ("optimizer", ("adam", "multi_tensor")),
+              ("copy", ("memcpy", "memset")), ("coda", ("coda",)),
+              ("product", ("gemm", "nvjet", "cutlass", "xmma", "cublas")))
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One kind. Milliseconds are medians; peak_gb: of torch's allocator, in GiB, which coda's segments use too."""
+
+    kind: str
+    fwd_bwd_ms: float
+    step_ms: float
+    peak_gb: float
+    first_step_s: float
+    loss: float
+    by_category_ms: dict
+
+
+def config_of(options):
+    return transformers.LlamaConfig(
+        hidden_size=options.width, intermediate_size=4 * options.width, num_hidden_layers=options.layers,
+        num_attention_heads=options.width // HEAD, num_key_value_heads=max(options.width // HEAD // 4, 1),
+        vocab_size=options.vocabulary, rope_theta=500000.0, max_position_embeddings=options.length, rms_norm_eps=1e-5,
+        attn_implementation="sdpa", use_cache=False, tie_word_embeddings=False)
+
+
+def build(kind, options):
+    """The model of a kind, in training mode."""
+    if kind not in KINDS:
+        raise ValueError(f"gpu_step: kind is '{kind}', expected one of {', '.join(KINDS)}")
+    torch.manual_seed(0)
+    if kind == "liger":
+        from liger_kernel.transformers import apply_liger_kernel_to_llama
+
+        apply_liger_kernel_to_llama()
+    with torch.device(options.device):
+        model = transformers.LlamaForCausalLM._from_config(config_of(options), dtype=torch.bfloat16).train()
+    if kind.startswith("coda"):
+        print(coda_cpp.patch(model, policy="lean" if kind == "coda-lean" else "fast", strict=True))
+    return model
+
+
+def category(kernel):
+    name = kernel.lower()
+    return next((found for found, words in CATEGORIES if any(word in name for word in words)), "other")
+
+
+class Clock:
+    """Milliseconds between marks, on the GPU's clock or the host's."""
+
+    def __init__(self, device):
+        self.is_gpu, self.marks = device == "cuda", []
+
+    def mark(self):
+        if self.is_gpu:
+            self.marks.append(torch.cuda.Event(enable_timing=True))
+            self.marks[-1].record()
+        else:
+            self.marks.append(time.perf_counter())
+
+    def since_first(self):
+        if self.is_gpu:
+            torch.cuda.synchronize()
+            return [self.marks[0].elapsed_time(mark) for mark in self.marks[1:]]
+        return [1e3 * (mark - self.marks[0]) for mark in self.marks[1:]]
+
+
+class Training:
+    """A model, its optimizer and one batch."""
+
+    def __init__(self, kind, options):
+        self.options, self.model = options, build(kind, options)
+        self.ids = torch.randint(options.vocabulary, (options.batch, options.length), device=options.device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-5, fused=True)
+
+    def step(self, clock=None):
+        clock = clock or Clock(self.options.device)
+        clock.mark()
+        loss = self.model(input_ids=self.ids, labels=self.ids).loss
+        loss.backward()
+        clock.mark()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        clock.mark()
+        return loss.detach()
+
+    def times(self):
+        clock = Clock(self.options.device)
+        self.step(clock)
+        return clock.since_first()
+
+    def profile(self):
+        """{category: milliseconds of one step}"""
+        gpu = self.options.device == "cuda"
+        activity = torch.profiler.ProfilerActivity.CUDA if gpu else torch.profiler.ProfilerActivity.CPU
+        with torch.profiler.profile(activities=[activity]) as seen:
+            self.step()
+            if gpu:
+                torch.cuda.synchronize()
+        found = collections.Counter()
+        for event in seen.key_averages():
+            found[category(event.key)] += (event.self_device_time_total if gpu else event.self_cpu_time_total) / 1e3
+        return {name: round(milliseconds, 3) for name, milliseconds in found.most_common()}
+
+
+def measure(kind, options):
+    training = Training(kind, options)
+    start = time.perf_counter()
+    loss = training.step().item()
+    first = time.perf_counter() - start
+    for _ in range(options.warmup):
+        training.step()
+    times = sorted(training.times() for _ in range(options.rounds))
+    forward_backward, step = (sorted(column)[len(times) // 2] for column in zip(*times))
+    peak = torch.cuda.max_memory_allocated() / 2**30 if options.device == "cuda" else 0.0
+    return Result(kind, round(forward_backward, 3), round(step, 3), round(peak, 3), round(first, 3), loss, training.profile())
+
+
+def write(options, found):
+    gpu = torch.cuda.get_device_name() if options.device == "cuda" else machine.cpu_name()
+    options.output.mkdir(parents=True, exist_ok=True)
+    date = machine.today()
+    path = options.output / f"{date}-{machine.slug(gpu)}-step.json"
+    names = ("device", "batch", "length", "layers", "width", "vocabulary", "rounds")
+    result = {"gpu": gpu, "date": date, "suite": "step", "torch": torch.__version__, "transformers": transformers.__version__,
+              "cuda": torch.version.cuda, "coda": coda_cpp.__version__, **{name: getattr(options, name) for name in names},
+              "rows": found}
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the result file")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="what is run, in this order")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    sizes = {"batch": 2, "length": 8192, "layers": 16, "width": 2048, "vocabulary": 128256, "rounds": 6, "warmup": 2}
+    for name, default in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # a kind, measured in this process and printed as JSON
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    if options.one:
+        print(json.dumps(dataclasses.asdict(measure(options.one, options))))
+        return
+    found = []
+    for kind in options.kinds.split(","):
+        done = subprocess.run([sys.executable, *sys.argv, "--one", kind], capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"{kind}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}", flush=True)
+            continue
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+        print({name: value for name, value in found[-1].items()}, flush=True)
+        print(write(options, found), flush=True)
+    if not found:
+        sys.exit("step: no kind ran")
+
+
+if __name__ == "__main__":
+    main()
