@@ -55,16 +55,19 @@ def join(layer, following, attention, x, cos, sin, options):
     return tuple(found.values())
 
 
-def run_layers(layers, x, cos, sin, attends, options, checkpoint=None, observe=None):
-    """The residual stream (T, d) behind the layers, before the last norm. attends: for each layer a function of q
-    (T, heads*head) and k, v (T, kv_heads*head) with the attention's result (T, heads*head). checkpoint(function, *tensors):
-    runs each layer so that its inner tensors are made again in the backward; None: all are kept. observe(x): is shown the
-    stream behind each layer."""
+def run_layers(layers, x, cos, sin, attends, options, checkpoints=None, observe=None):
+    """The residual stream (T, d) behind the layers, before the last norm.
+
+    attends: for each layer a function of q (T, heads*head) and k, v (T, kv_heads*head) that gives the attention's result
+    (T, heads*head). checkpoints: for each layer None, or a function (run, *tensors) that runs it so that its inner tensors
+    are made again in the backward. observe(x): is shown the stream behind each layer.
+    """
     def step(layer, following, attend, x, q, k, v):
         return join(layer, following, attend(q, k, v), x, cos, sin, options)
 
     state = (x, *enter(layers[0], x, cos, sin, options))
-    for layer, following, attend in zip(layers, [*layers[1:], None], attends):
+    checkpoints = checkpoints or [None] * len(layers)
+    for layer, following, attend, checkpoint in zip(layers, [*layers[1:], None], attends, checkpoints):
         run = functools.partial(step, layer, following, attend)
         state = checkpoint(run, *state) if checkpoint is not None else run(*state)
         if observe is not None:

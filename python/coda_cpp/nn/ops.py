@@ -1,7 +1,8 @@
 """Segments and the head's loss as torch custom ops: functional, with fake tensors and autograd, so that they go through
 torch.compile in one graph, through activation checkpoints and through autograd as any op of torch does."""
 
-from __future__ import annotations
+# No postponed annotations here, and typing's names: schemas are read from them, by older versions of torch too.
+from typing import List, Optional
 
 import torch
 
@@ -9,8 +10,6 @@ from .. import blocks, training
 from ..errors import NotImplementedError
 from . import segment as pieces
 from .gpu_memory import use_torch_memory
-
-Tensors = list[torch.Tensor]
 
 
 def _plan(names: str, gate: str, head: int, eps: float, policy: str) -> pieces.Plan:
@@ -22,9 +21,9 @@ def _contiguous(tensor):
 
 
 @torch.library.custom_op("coda::segment", mutates_args=())
-def segment_op(attention: torch.Tensor | None, x: torch.Tensor, weights: list[torch.Tensor], cos: torch.Tensor | None,
-               sin: torch.Tensor | None, names: str, gate: str, head: int, eps: float, policy: str,
-               main_grad: bool) -> list[torch.Tensor]:
+def segment_op(attention: Optional[torch.Tensor], x: torch.Tensor, weights: List[torch.Tensor], cos: Optional[torch.Tensor],
+               sin: Optional[torch.Tensor], names: str, gate: str, head: int, eps: float, policy: str,
+               main_grad: bool) -> List[torch.Tensor]:
     """Results and then what the backward keeps, in the order of the Plan; see segment.py."""
     if x.is_cuda:
         use_torch_memory()
@@ -53,10 +52,10 @@ def _run_backward(plan, gradients, attention, x, saved, weights, cos, sin, wante
 
 
 @torch.library.custom_op("coda::segment_backward", mutates_args=())
-def segment_backward_op(gradients: list[torch.Tensor | None], attention: torch.Tensor | None, x: torch.Tensor | None,
-                        saved: list[torch.Tensor], weights: list[torch.Tensor], cos: torch.Tensor | None,
-                        sin: torch.Tensor | None, names: str, gate: str, head: int, eps: float, policy: str,
-                        wanted: str) -> list[torch.Tensor]:
+def segment_backward_op(gradients: List[Optional[torch.Tensor]], attention: Optional[torch.Tensor], x: Optional[torch.Tensor],
+                        saved: List[torch.Tensor], weights: List[torch.Tensor], cos: Optional[torch.Tensor],
+                        sin: Optional[torch.Tensor], names: str, gate: str, head: int, eps: float, policy: str,
+                        wanted: str) -> List[torch.Tensor]:
     """The gradients by `wanted`, names of weights, 'attention' and 'x', from those by the results, some of them None."""
     return _run_backward(_plan(names, gate, head, eps, policy), gradients, _contiguous(attention), _contiguous(x), saved,
                          weights, cos, sin, wanted.split(","), {})
@@ -121,7 +120,7 @@ def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
 
 @torch.library.custom_op("coda::head_loss", mutates_args=())
 def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, eps: float,
-                 reduction: str, ignore_index: int, wanted: str) -> list[torch.Tensor]:
+                 reduction: str, ignore_index: int, wanted: str) -> List[torch.Tensor]:
     """The loss, () in f32, and its gradients by `wanted`, names of the arguments."""
     if x.is_cuda:
         use_torch_memory()

@@ -87,13 +87,11 @@ class BaseForward(Forward):
         """calls: the keyword arguments the stock forward gave each layer; hidden: (B, L, d)."""
         batch, length, width = hidden.shape
         layers = list(self.model.layers[:len(calls)])
-        first = layers[0]
-        is_checkpointed = first.gradient_checkpointing and first.training and torch.is_grad_enabled()
-        checkpoint = first._gradient_checkpointing_func if is_checkpointed else None
+        checkpoints = [layer._gradient_checkpointing_func if _is_checkpointed(layer) else None for layer in layers]
         tables = [_rows(table, batch) for table in calls[0]["position_embeddings"]]
-        attends = [functools.partial(_attend, layer.self_attn, batch, call, not is_checkpointed)
+        attends = [functools.partial(_attend, layer.self_attn, batch, call, not _is_checkpointed(layer))
                    for layer, call in zip(layers, calls)]
-        x = chain.run_layers(layers, hidden.reshape(batch * length, width), *tables, attends, self.chain, checkpoint,
+        x = chain.run_layers(layers, hidden.reshape(batch * length, width), *tables, attends, self.chain, checkpoints,
                              self.observe)
         return x.view(batch, length, width)
 
@@ -112,6 +110,10 @@ class StandInLayer:
     def __call__(self, hidden, **options):
         self.calls.append(options)
         return hidden if self.run is None else self.run(hidden)
+
+
+def _is_checkpointed(layer):
+    return layer.gradient_checkpointing and layer.training and torch.is_grad_enabled()
 
 
 def _rows(table, batch):
