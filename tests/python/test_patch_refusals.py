@@ -1,6 +1,7 @@
 """What patch leaves alone, and the words it says it in."""
 
 import copy
+import subprocess
 import sys
 
 import pytest
@@ -190,3 +191,26 @@ def test_long_reports_are_cut():
 
 def test_every_gate_is_one_of_the_library():
     assert set(families.GATES.values()) <= set(coda.gate_names())
+
+
+def test_the_package_needs_no_torch():
+    """Neither to be imported nor for what is no torch's; what needs it says so by its name."""
+    program = """
+import sys
+sys.modules["torch"] = None
+import coda_cpp as coda
+assert coda.epilogues.bias("gelu")
+for name in ("patch", "check", "nn"):
+    try:
+        getattr(coda, name)
+    except ImportError as error:
+        assert "torch" in str(error)
+    else:
+        raise AssertionError(name)
+try:
+    coda.patches
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "module 'coda_cpp' has no attribute 'patches'\n", done.stderr

@@ -288,3 +288,28 @@ def test_mistakes_name_call_and_argument():
     with pytest.raises(ValueError, match="^stream_backward: into.norm_weight has shape .5, 8.") as caught:
         training.stream_backward(gradient, saved, norm, into={"norm_weight": weight.copy()})
     assert isinstance(caught.value, coda.Error)
+
+
+def test_saved_objects_are_made_of_their_tensors():
+    """A backward runs on the tensors of a forward, which may have been kept by others: nothing is copied."""
+    rng = np.random.default_rng(2)
+    x, gamma, gate, up, down = (torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
+                                for shape in ((5, 8), (8,), (16, 8), (16, 8), (8, 16)))
+    norm, d_out = blocks.RmsNorm(gamma), torch.ones(5, 8)
+    stream = blocks.enter_norm(x, norm)
+    kept, mlp = training.saved_stream(stream), training.gated_mlp_saved(stream, norm, gate, up)
+    made, remade = training.SavedStream(kept.x, kept.sum_sq), training.GatedMlp(mlp.gate, mlp.up)
+    assert made.x.data_ptr() == kept.x.data_ptr() and remade.y is None
+    results = []
+    for saved, each in ((kept, mlp), (made, remade)):
+        gradient, y = training.gated_mlp_backward(d_out, down, each, saved, norm, gate, up)
+        results.append((training.stream_backward(gradient, saved, norm), y))
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(*results))
+    torch.testing.assert_close(training.linear_backward(d_out, down), d_out @ down)
+    into = torch.ones(8, 16)
+    training.add_weight_gradient(d_out, mlp.y, into)
+    torch.testing.assert_close(into, 1 + d_out.T @ mlp.y)
+    with pytest.raises(ValueError) as caught:
+        training.SavedStream(x.T, kept.sum_sq)
+    assert str(caught.value) == ("SavedStream: argument 'x' of shape [8, 5] has strides [1, 8], expected contiguous rows: pass "
+                                 "tensor.contiguous()")

@@ -118,6 +118,11 @@ def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
     return dict(zip(plan.results, found))
 
 
+def _chunk_of(weight):
+    """Tokens whose logits are in memory at a time: as large as the weight, to whose gradient every chunk adds."""
+    return 64 * -(-weight.shape[1] // 64)
+
+
 @torch.library.custom_op("coda::head_loss", mutates_args=())
 def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, eps: float,
                  reduction: str, ignore_index: int, wanted: str) -> List[torch.Tensor]:
@@ -132,8 +137,9 @@ def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targ
         return [torch.tensor(loss.value, dtype=torch.float32, device=x.device)]
     into = {name: torch.zeros_like(tensor, memory_format=torch.contiguous_format)
             for name, tensor in (("norm", norm), ("weight", weight)) if name in names}
-    loss, pending = training.lm_head_loss_backward(stream, rms, weight, targets, reduction, ignore_index,
-                                                   into={"weight": into["weight"]} if "weight" in into else None)
+    loss, pending = training.lm_head_loss_backward(
+        stream, rms, weight, targets, reduction, ignore_index, chunk_tokens=_chunk_of(weight),
+        into={"weight": into["weight"]} if "weight" in into else None)
     saved = training.saved_stream(stream)
     del stream
     into["x"] = training.stream_backward(pending, saved, rms, into={"norm_weight": into["norm"]} if "norm" in into else None)

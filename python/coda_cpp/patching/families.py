@@ -16,6 +16,8 @@ PARTS = {"": "DecoderLayer", "self_attn": "Attention", "mlp": "MLP", "input_laye
 FREE_PARTS = ("mlp.act_fn",)
 CACHES = ("DynamicCache", "StaticCache")
 VERSIONS = "5"
+#: Whose hooks record hidden states.
+RECORDER = "transformers.utils.output_capturing"
 
 
 def family_of(module, ending):
@@ -38,11 +40,11 @@ def version_obstacle():
 
 
 def hook_obstacle(module):
-    """Why the module must be called and cannot be read past, or None. Hooks of transformers' own, which record hidden
-    states, are idle in calls that do not ask for them."""
+    """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
+    are idle in calls that do not ask for them."""
     hooks = [hook for kind in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks,
                                module._backward_pre_hooks) for hook in kind.values()]
-    foreign = [hook for hook in hooks if not (getattr(hook, "__module__", None) or "").startswith("transformers.")]
+    foreign = [hook for hook in hooks if getattr(hook, "__module__", None) != RECORDER]
     if foreign:
         return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"
     return None
