@@ -59,6 +59,10 @@ class Adapter(torch.nn.Linear):
     """A linear layer that does more, as LoRA's does."""
 
 
+class Packed(torch.Tensor):
+    """A weight that is more than its numbers, as quantised and sharded ones are."""
+
+
 def note(module, args, out):
     return None
 
@@ -87,6 +91,10 @@ def test_weights():
     model.float().model.layers[1].mlp.bfloat16()
     assert coda.patch(model).skipped == {
         "model": "weights are bfloat16 on cpu, float32 on cpu, expected one dtype on one device"}
+    projection = model.float().model.layers[1].self_attn.o_proj
+    projection.weight = torch.nn.Parameter(projection.weight.detach().as_subclass(Packed))
+    assert coda.patch(model).skipped == {
+        "model": "layers.1.self_attn.o_proj.weight is a Packed, expected a torch.nn.Parameter"}
 
 
 def test_a_loss_that_stays_stock():

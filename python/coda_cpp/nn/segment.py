@@ -17,16 +17,17 @@ import torch
 from .. import blocks, training
 from .._core import partial_count
 
-MLP = ("o", "o_bias", "post_norm", "gate", "up", "gate_bias", "up_bias", "down", "down_bias")
-QKV = ("next_norm", "q", "k", "v", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm")
-LINEAR = ("next_norm", "out", "out_bias")
-POLICIES = ("fast", "lean", "none")
+QKV = ("q", "k", "v", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm")
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a segment is made of. names: of its weights, some of MLP and of QKV or LINEAR, in the order they are given.
-    head: columns of a head; policy: 'fast' or 'lean', what is kept for the backward, 'none' where there is none."""
+    """What a segment is made of.
+
+    names: of its weights, in the order they are given: o, o_bias (with attention), post_norm, gate, up, gate_bias, up_bias,
+    down, down_bias; then next_norm with those of QKV, or with out, out_bias. head: columns of a head. policy: 'fast' or
+    'lean', what is kept for the backward, 'none' where there is no backward.
+    """
 
     names: tuple[str, ...]
     eps: float
@@ -39,10 +40,14 @@ class Plan:
         return "gate" in self.names
 
     @property
+    def tail(self):
+        """Names of the results behind the last norm."""
+        return ("q", "k", "v") if "q" in self.names else ("out",) if "out" in self.names else ()
+
+    @property
     def results(self):
         """Names of what autograd knows of."""
-        tail = ("q", "k", "v") if "q" in self.names else ("out",) if "out" in self.names else ()
-        return (*(("x",) if self.has_mlp else ()), *tail)
+        return (*(("x",) if self.has_mlp else ()), *self.tail)
 
     @property
     def kept(self):
@@ -52,7 +57,7 @@ class Plan:
         middle = ("middle",) if "o" in self.names else ()
         mlp = (*middle, "middle_sums", "gate", "up", *(("y",) if self.policy == "fast" else ())) if self.has_mlp else ()
         heads = tuple(f"{part}z" for part in "qk" if f"{part}_norm" in self.names)
-        return (*mlp, *(("sums",) if self.results[-1] != "x" else ()), *heads)
+        return (*mlp, *(("sums",) if self.tail else ()), *heads)
 
     def norm(self, weights, name):
         """The norm with that weight; where a stream ends without a reader, one without weight stands in."""
@@ -76,7 +81,7 @@ def forward(plan, attention, x, weights, cos, sin):
         stream = _mlp(plan, attention, x, weights, found)
     else:
         stream = blocks.enter_norm(x, plan.norm(weights, "next_norm"))
-    if plan.results[-1] != "x":
+    if plan.tail:
         _read(plan, stream, weights, cos, sin, found)
     return {name: found[name] for name in (*plan.results, *plan.kept)}
 
@@ -124,23 +129,18 @@ def _qkv_options(plan, weights):
 
 
 def backward(plan, gradients, attention, x, saved, weights, cos, sin, into, wants_attention):
-    """(gradient by attention or None, gradient by x). gradients: by some of plan.results; saved: what forward gave, and
-    x where the segment has no attention; into: {name: tensor} gradients by weights are added to, the rest is frozen."""
+    """(gradient by attention or None, gradient by x). gradients: by some of plan.results; x: only read where the segment
+    begins without attention; saved: what forward gave; into: {name: tensor} gradients by weights are added to, the rest is
+    frozen."""
+    saved = {"x": x, "middle": x} | saved
     d_x = gradients.get("x")
-    if plan.results[-1] != "x" and any(name in gradients for name in plan.results[-3:] if name != "x"):
-        pending = _read_backward(plan, gradients, saved if plan.has_mlp else saved | {"x": x}, weights, cos, sin, into)
-        if d_x is not None:
-            pending.add_residual(d_x)
-        stream = training.SavedStream(saved["x"] if plan.has_mlp else x, saved["sums"])
-        d_x = training.stream_backward(pending, stream, plan.norm(weights, "next_norm"),
-                                       into=_named(into, norm_weight="next_norm", bias="down_bias"))
+    if any(name in gradients for name in plan.tail):
+        d_x = _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into)
     elif "down_bias" in into:
         into["down_bias"].add_(d_x.sum(0, dtype=torch.float32))
     if not plan.has_mlp:
         return None, d_x
-    d_middle = _mlp_backward(plan, d_x, saved if attention is not None else saved | {"middle": x}, weights, into)
-    if attention is None:
-        return None, d_middle
+    d_middle = _mlp_backward(plan, d_x, saved, weights, into)
     if "o" in into:
         training.add_weight_gradient(d_middle, attention, into["o"])
     return training.linear_backward(d_middle, weights["o"]) if wants_attention else None, d_middle
@@ -151,18 +151,21 @@ def _named(into, **names):
     return {theirs: into[ours] for theirs, ours in names.items() if ours in into}
 
 
-def _read_backward(plan, gradients, saved, weights, cos, sin, into):
+def _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into):
+    """The gradient by the stream that the next layer, or a linear one, reads; d_x: what reaches it past them, or None."""
     norm, stream = plan.norm(weights, "next_norm"), training.SavedStream(saved["x"], saved["sums"])
-    given = [gradients.get(name, None) for name in plan.results if name != "x"]
-    d_out = [torch.zeros_like(saved[name]) if gradient is None else gradient
-             for name, gradient in zip((name for name in plan.results if name != "x"), given)]
+    d_out = [gradients[name] if name in gradients else torch.zeros_like(saved[name]) for name in plan.tail]
     if "out" in weights:
-        return training.norm_linear_backward(*d_out, saved["out"], stream, norm, weights["out"], weights.get("out_bias"),
-                                             into=_named(into, weight="out", bias="out_bias"))
-    kept = training.SavedQkv(saved["q"], saved["k"], saved["v"], saved.get("qz"), saved.get("kz"))
-    return training.qkv_rope_backward(*d_out, kept, stream, norm, weights["q"], weights["k"], weights["v"],
-                                      blocks.Rope(plan.head, cos=cos, sin=sin), **_qkv_options(plan, weights),
-                                      into={name: into[name] for name in QKV[1:] if name in into})
+        pending = training.norm_linear_backward(*d_out, saved["out"], stream, norm, weights["out"], weights.get("out_bias"),
+                                                into=_named(into, weight="out", bias="out_bias"))
+    else:
+        kept = training.SavedQkv(saved["q"], saved["k"], saved["v"], saved.get("qz"), saved.get("kz"))
+        pending = training.qkv_rope_backward(
+            *d_out, kept, stream, norm, weights["q"], weights["k"], weights["v"], blocks.Rope(plan.head, cos=cos, sin=sin),
+            **_qkv_options(plan, weights), into={name: into[name] for name in QKV if name in into})
+    if d_x is not None:
+        pending.add_residual(d_x)
+    return training.stream_backward(pending, stream, norm, into=_named(into, norm_weight="next_norm", bias="down_bias"))
 
 
 def _mlp_backward(plan, d_x, saved, weights, into):
@@ -174,6 +177,5 @@ def _mlp_backward(plan, d_x, saved, weights, into):
         into=_named(into, gate="gate", up="up", gate_bias="gate_bias", up_bias="up_bias"))
     if "down" in into:
         training.add_weight_gradient(d_x, y, into["down"])
-    del y
     pending.add_residual(d_x)
     return training.stream_backward(pending, middle, norm, into=_named(into, norm_weight="post_norm", bias="o_bias"))

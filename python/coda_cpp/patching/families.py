@@ -42,9 +42,8 @@ def version_obstacle():
 def hook_obstacle(module):
     """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
     are idle in calls that do not ask for them."""
-    hooks = [hook for kind in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks,
-                               module._backward_pre_hooks) for hook in kind.values()]
-    foreign = [hook for hook in hooks if getattr(hook, "__module__", None) != RECORDER]
+    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    foreign = [hook for kind in kinds if kind for hook in kind.values() if getattr(hook, "__module__", None) != RECORDER]
     if foreign:
         return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"
     return None
@@ -72,11 +71,14 @@ def config_obstacle(config):
 
 def tensor_obstacle(model):
     """Why the parameters cannot be multiplied, or None."""
-    weights = {name: weight for name, weight in model.layers.named_parameters()}
-    odd = next((name for name, weight in weights.items() if type(weight) is not torch.nn.Parameter), None)
-    if odd is not None:
-        return f"layers.{odd} is a {type(weights[odd]).__name__}, expected a torch.nn.Parameter"
-    kinds = {(weight.dtype, weight.device) for weight in weights.values()}
+    kinds = set()
+    for path, part in parts_of(model.layers, "layers"):
+        for name, weight in part._parameters.items():
+            if weight is None:
+                continue
+            if type(weight) is not torch.nn.Parameter:
+                return f"{path}.{name} is a {type(weight).__name__}, expected a torch.nn.Parameter"
+            kinds.add((weight.dtype, weight.device))
     if len(kinds) > 1:
         return f"weights are {', '.join(sorted(f'{_word(dtype)} on {device}' for dtype, device in kinds))}, expected one " \
                "dtype on one device"
@@ -94,6 +96,14 @@ def _word(dtype):
     return str(dtype).removeprefix("torch.")
 
 
+def parts_of(module, path=""):
+    """named_modules(), in less time: it is asked at each call."""
+    yield path, module
+    for name, part in module._modules.items():
+        if part is not None:
+            yield from parts_of(part, f"{path}.{name}" if path else name)
+
+
 def obstacles(model):
     """{name of a module inside, '' for itself: why it stands in the way}; empty when the base model can be patched."""
     family = family_of(model, "Model")
@@ -104,7 +114,7 @@ def obstacles(model):
         return {"": whole}
     found = {}
     for index, layer in enumerate(model.layers):
-        for path, part in layer.named_modules():
+        for path, part in parts_of(layer):
             if path in FREE_PARTS:
                 continue
             kind = PARTS.get(path)
