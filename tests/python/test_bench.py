@@ -10,10 +10,9 @@ SMALL = "--device cpu --batch 1 --length 32 --layers 1 --width 128 --vocabulary 
 
 
 def test_a_step_of_each_kind(tmp_path):
-    done = subprocess.run([sys.executable, SCRIPT, *SMALL.split(), "--kinds", "eager,none,coda-lean", "--output", tmp_path],
+    done = subprocess.run([sys.executable, SCRIPT, *SMALL.split(), "--kinds", "eager,coda-lean", "--output", tmp_path],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "none: ValueError: gpu_step: kind is 'none', expected one of eager, liger, coda, coda-lean" in done.stdout
     found, = tmp_path.glob("*-step.json")
     result = json.loads(found.read_text())
     assert (result["suite"], result["length"]) == ("step", 32)

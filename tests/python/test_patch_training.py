@@ -76,6 +76,35 @@ def test_one_graph_of_inductor():
         torch.testing.assert_close(gradient, gradients[name], rtol=1e-4, atol=1e-5 * gradients[name].abs().max().item())
 
 
+def test_a_graph_knows_what_became_of_its_model():
+    """Patched, hooked and undone behind a compiled model's back: each makes a new graph."""
+    model, batch = make_model(use_cache=False), draw_batch()
+    compiled = torch.compile(model, backend="aot_eager")
+    is_fused = lambda: compiled(**batch).logits is None
+    assert not is_fused()
+    coda.patch(compiled)
+    assert is_fused()
+    handle = model.model.layers[1].mlp.register_forward_hook(lambda module, args, out: 2 * out)
+    assert not is_fused()
+    torch.testing.assert_close(compiled(**batch).loss, model(**batch).loss)
+    handle.remove()
+    assert is_fused()
+    coda.unpatch(compiled)
+    assert not is_fused()
+
+
+def test_one_graph_for_all_lengths():
+    model = make_model("qwen3", use_cache=False)
+    coda.patch(model)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=True)
+    torch._dynamo.utils.counters.clear()
+    for length in (9, 14, 31):
+        tokens = torch.randint(97, (2, length))
+        batch = {"input_ids": tokens, "labels": tokens}
+        assert gradients_equal(step(compiled, batch), step(model, batch))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
 def test_frozen_weights_have_no_gradient_and_change_no_other():
     model, batch = make_model("bias"), draw_batch()
     coda.patch(model)

@@ -68,8 +68,6 @@ class BaseForward(Forward):
         cache = options.get("cache", options.get("past_key_values"))
         if cache is not None and type(cache).__name__ not in families.CACHES:
             return f"the cache is a {type(cache).__name__}, expected one of {', '.join(families.CACHES)}"
-        if torch.compiler.is_compiling():  # what a graph was made of, torch guards
-            return None
         return next((f"{name or 'the model'} {reason}" for name, reason in families.obstacles(self.model).items()), None)
 
     def run(self, norm, args, options):
@@ -164,8 +162,6 @@ class CausalForward(Forward):
         kept = bound.get("logits_to_keep", 0)
         if isinstance(kept, torch.Tensor) or kept != 0:
             return "labels are given with logits_to_keep: the loss is made of logits"
-        if torch.compiler.is_compiling():
-            return None
         hooked = families.hook_obstacle(self.model.model)
         reason = f"model {hooked}" if hooked else families.loss_obstacle(self.model)
         return f"loss: {reason}" if reason else None
