@@ -223,7 +223,7 @@ def test_every_candidate_has_a_reason_and_fits():
      "gemm: backend 'fast' cannot run this: the tensors are on cuda:0, where it does not run"),
     (lambda: coda.gemm(matrix(8, 8), matrix(8, 8), heads_of_four()), coda.errors.NotImplementedError,
      "gemm: no backend runs this on cuda:0: 'cuda': program 'heads_of_four' sums over heads of 4 columns, expected one "
-     "multiple of 8"),
+     "width of at least 8"),
     (lambda: coda.prepare(matrix(8, 8), matrix(8, 8), schedule="128x256 cooperative, 6 stages, cluster 1x1, raster 8, "
                           "sub 64, buffers 2+2"), coda.errors.NotImplementedError,
      "gemm: schedule '128x256 cooperative, 6 stages, cluster 1x1, raster 8, sub 64, buffers 2+2' does not fit: it needs "
