@@ -686,6 +686,15 @@ class Prepared:
         The schedule it runs with, as text; None for a backend without schedules.
         """
 
+class Tuning:
+    """Products tuned at their first run; coda_cpp.tuning is the interface."""
+
+    def __init__(self) -> None: ...
+
+    def begin(self, rounds: int, progress: object | None) -> None: ...
+
+    def end(self) -> None: ...
+
 def prepare(a: object | None, b: object | None, segments: Sequence[tuple[Program, dict]], schedule: str = '', backend: str = '') -> Prepared:
     """A call made ready; coda_cpp.prepare is the interface."""
 

@@ -9,6 +9,7 @@
 #include "coda/build.h"
 #include "coda/error.h"
 #include "coda/gemm.h"
+#include "problem/before_plan.h"
 #include "support/matrices.h"
 
 namespace coda {
@@ -63,6 +64,22 @@ TEST(Elementwise, RunsWithoutAProduct) {
   const Matrix out = make_output(2, 2, DType::BF16);
   elementwise(2, 2, b.build(), {{"x", kA}, {"out", out.view}});
   EXPECT_EQ(values_of(out.view), (Numbers{2, 3, 4, 5}));
+}
+
+TEST(Run, TellsOfAProblemBeforeItsFirstPlan) {
+  const Program program = scaled();
+  const Tensor alpha = Tensor::from({}, Numbers{2}), out = Tensor::empty({2, 2}, DType::F32);
+  const auto multiply = [&] { gemm(kA.view(), kB.view(), program, {{"alpha", alpha}, {"out", out}}); };
+  multiply();
+  std::vector<std::int64_t> told;
+  const auto before =
+      set_before_plan(std::make_shared<BeforePlan>([&](const Problem& problem, void*) { told.push_back(problem.m); }));
+  multiply();
+  multiply();
+  EXPECT_EQ(told, std::vector<std::int64_t>{2});  // although it was planned before
+  EXPECT_NE(set_before_plan(before), nullptr);
+  multiply();
+  EXPECT_EQ(told.size(), 1u);
 }
 
 TEST(Run, RefusesAnIndexBeforeItWrites) {
