@@ -21,6 +21,7 @@ Command doctor_command(CLI::App& coda);
 Command cache_command(CLI::App& coda);
 Command dump_command(CLI::App& coda);
 Command explain_command(CLI::App& coda);
+Command explain_layer_command(CLI::App& explain);
 Command tune_command(CLI::App& coda);
 
 }  // namespace coda::cli

@@ -165,6 +165,25 @@ TEST(DifferentiateErrors, Options) {
   });
 }
 
+// Multiplied out, in search of a way without z, the gradient by `sum` has a term that is a row, no tile: the gradient
+// by out.
+Program with_a_row_among_terms() {
+  return parse_program(R"(program row_term {
+    in sum: col partials(sum, row)
+    out lse: col f32 partials(lse, row, 64)
+    out out: row f32 partials(sum, col, 64)
+    z = acc(0)
+    v1 = reduce(z, lse, row, 64)
+    store(lse, v1)
+    v3 = load(sum)
+    v4 = add(v3, z)
+    v5 = split(v4, 0, halves(8, 8))
+    v6 = join(v5, v5, halves(8, 8))
+    v7 = reduce(v6, sum, col, 64)
+    store(out, v7)
+  })");
+}
+
 TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
   const std::string cure =
       ", which is neither stored nor follows from what is: store it (with_saved), or let the accumulator be computed "
@@ -192,6 +211,8 @@ TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
        differentiating(epilogues::sigmoid(), {"acc0"}, out, {.saved = std::vector<std::string>{}})},
       {typeid(ValueError), "differentiate: program 'sigmoid': the backward needs value 'acc0'" + cure,
        differentiating(epilogues::sigmoid(), {"acc0"}, out, {.remade = {"out"}})},
+      {typeid(ValueError), "differentiate: program 'row_term': the backward needs value 'acc0'" + cure,
+       differentiating(with_a_row_among_terms(), {"acc0", "sum"}, {Cotangent::load("lse"), Cotangent::load("out")})},
   });
 }
 

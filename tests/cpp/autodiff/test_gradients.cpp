@@ -5,6 +5,7 @@
 #include "autodiff/backward_cases.h"
 #include "autodiff/gradcheck.h"
 #include "coda/build.h"
+#include "coda/error.h"
 #include "support/differences.h"
 #include "support/evaluate.h"
 
@@ -56,6 +57,26 @@ TEST(Gradients, OfEveryOpByEveryArgumentOfEveryShape) {
         compared += verdict.compared;
       }
       EXPECT_GT(compared, 0);
+    }
+}
+
+// A number is rarely 0, so that the test above looks at one branch.
+TEST(Gradients, OfBothBranchesOfASelect) {
+  Builder b("select");
+  b.store("out", select(less(b.load_tile("a"), b.constant(0)), b.load_tile("b"), b.load_tile("c")));
+  const Program program = b.build();
+  expect_right(check_gradients(program, {"b", "c"}, loads(program), {}, {5, 16}, fresh_seed()), 6);
+}
+
+// No derivative is not a derivative of 0: differentiate says so.
+TEST(Gradients, ConditionsHaveNone) {
+  for (const OpRow& row : op_table())
+    for (int argument = 0; argument < row.arity; ++argument) {
+      if (has_gradient(row.op, argument)) continue;
+      SCOPED_TRACE(testing::Message() << row.name << " argument " << argument);
+      const Program program = op_program(row, argument, Shape::Tile);
+      EXPECT_THROW(differentiate(program, {std::string(1, static_cast<char>('a' + argument))}, loads(program)),
+                   ValueError);
     }
 }
 
