@@ -130,12 +130,13 @@ class Worker {
     for (std::int64_t r = 0; r < rows; ++r)
       lse[r] = *static_cast<const float*>(element_at(forward_.lse, row + r, head_index));
     GradientBlock block;
-    block.scores = scratch_.scores.data<float>();
-    block.d_probabilities = scratch_.d_probabilities.data<float>();
+    float *made = scratch_.scores.data<float>(), *d_made = scratch_.d_probabilities.data<float>();
+    block.scores = made;
+    block.d_probabilities = d_made;
     cpu::panel_product(matrix(forward_.q, row, col), transposed(matrix(forward_.k, key, kv)), rows, keys, forward_.head,
-                       block.scores, kKeys);
+                       made, kKeys);
     cpu::panel_product(matrix(call_.d_out, row, col), transposed(matrix(forward_.v, key, kv)), rows, keys,
-                       forward_.head, block.d_probabilities, kKeys);
+                       forward_.head, d_made, kKeys);
     block.pitch = kKeys;
     block.rows = rows;
     block.cols = keys;
