@@ -111,7 +111,7 @@ struct Term {
   bool is_negative;
 };
 
-// The terms of a tile, products with sums multiplied out.
+// The terms of a tile, products with sums multiplied out; the first has the sign of the whole.
 std::vector<Term> terms_of(Program::Data& data, const Term& whole) {
   const Node node = node_of(data, whole.id);
   const auto is_sum = [&](NodeId id) {
@@ -243,10 +243,7 @@ Program put_together(const Program& program, const std::map<std::string, std::ve
     std::optional<NodeId> total;
     for (const SumTerm& term : sum) {
       const NodeId tile = placed[static_cast<std::size_t>(program.node(found.at(term.output).first).args[0])];
-      if (total)
-        total = append_map(data, term.is_negative ? Op::Sub : Op::Add, {*total, tile});
-      else
-        total = term.is_negative ? append_map(data, Op::Neg, {tile}) : tile;
+      total = total ? append_map(data, term.is_negative ? Op::Sub : Op::Add, {*total, tile}) : tile;
     }
     const Node& reduction = program.node(found.at(output).first);
     Node store = program.node(found.at(output).second);

@@ -188,13 +188,17 @@ TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
   const std::string cure =
       ", which is neither stored nor follows from what is: store it (with_saved), or let the accumulator be computed "
       "again (recompute_acc)";
-  Builder unnamed("unnamed"), masked("masked"), shifted("shifted");
+  Builder unnamed("unnamed"), masked("masked"), shifted("shifted"), by_row("by_row"), divided("divided");
   unnamed.store("out", exp(unnamed.acc()) * tanh(unnamed.acc()));
   masked.store("z", masked.acc() * masked.load_col("mask"));
   masked.store("out", square(masked.acc()));
   const Value x = shifted.acc() + shifted.load_tile("residual");
   shifted.store("x", x);
   shifted.store("out", square(shifted.acc()));
+  by_row.store("z", by_row.acc() * exp(by_row.load_row("row")));
+  by_row.store("out", square(by_row.acc()));
+  divided.store("z", exp(divided.load_col("col")) / divided.acc());
+  divided.store("out", square(divided.acc()));
   const std::vector<Cotangent> out{Cotangent::load("out")};
   expect_errors({
       {typeid(ValueError), "differentiate: program 'bias_gelu': the backward needs value 'z'" + cure,
@@ -203,6 +207,10 @@ TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
        differentiating(unnamed.build(), {"acc0"}, out)},
       {typeid(ValueError), "differentiate: program 'masked': the backward needs value 'acc0'" + cure,
        differentiating(masked.build(), {"acc0"}, {Cotangent::none("z"), Cotangent::load("out")})},
+      {typeid(ValueError), "differentiate: program 'by_row': the backward needs value 'acc0'" + cure,
+       differentiating(by_row.build(), {"acc0"}, {Cotangent::none("z"), Cotangent::load("out")})},
+      {typeid(ValueError), "differentiate: program 'divided': the backward needs value 'acc0'" + cure,
+       differentiating(divided.build(), {"acc0"}, {Cotangent::none("z"), Cotangent::load("out")})},
       {typeid(ValueError), "differentiate: program 'shifted': the backward needs value 'acc0'" + cure,
        differentiating(shifted.build(), {"acc0"}, {Cotangent::none("x"), Cotangent::load("out")})},
       {typeid(ValueError), "differentiate: program 'rms_rope': the backward needs value 'z'" + cure,

@@ -195,6 +195,37 @@ TEST(Gradients, OfVectorsUsedByThemselvesAndWithTiles) {
     expect_right(check_gradients(program, wrt, loads(program), {.recompute_acc = true}, {}, fresh_seed()), 5);
 }
 
+// Their cotangents are over pairs, and over whole columns.
+TEST(Gradients, OfVectorsUsedWithPairsAndByThemselves) {
+  Builder b("pairs");
+  const Value row = b.load_row("row"), col = b.load_col("col"), scalar = b.load_scalar("scalar"), z = b.acc();
+  const Pairing pairing{Pairing::Kind::Halves, 8, 8};
+  const auto [first, second] = split(z, pairing);
+  const auto [first_of_row, second_of_row] = split(row, pairing);
+  b.store("rotated", join(first * col * first_of_row, second * scalar - second_of_row));
+  b.store("plain", z * (row + col * scalar));
+  const Program program = b.build();
+  expect_right(check_gradients(program, everything(program), loads(program), {.recompute_acc = true}, {}, fresh_seed()),
+               8);
+}
+
+// What of the sum over a row does not vary along it is left to the program that finishes it.
+TEST(Gradients, OfFinishedSumsThroughEveryFactor) {
+  using Step = std::function<Value(const Value& sum, const Value& z, const Value& col)>;
+  const Step steps[] = {[](const Value& s, const Value& z, const Value&) { return z - s; },
+                        [](const Value& s, const Value& z, const Value&) { return z * -s; },
+                        [](const Value& s, const Value& z, const Value& c) { return z * (s * c); },
+                        [](const Value& s, const Value& z, const Value& c) { return z * (s / exp(c)); },
+                        [](const Value& s, const Value& z, const Value& c) { return z / (s * exp(c)); }};
+  for (const Step& step : steps) {
+    Builder b("finished");
+    b.store("out", step(b.load_partials("sum", Reduction::Sum, Axis::Row), b.acc(), b.load_col("col")));
+    const Program program = b.build();
+    SCOPED_TRACE(to_text(program));
+    expect_right(check_gradients(program, {"sum"}, loads(program), {.recompute_acc = true}, {}, fresh_seed()), 3);
+  }
+}
+
 TEST(Gradients, RoundingsPassTheCotangentThrough) {
   Builder b("rounded");
   b.store("out", round_to(b.acc(), DType::BF16) * 3.0);
