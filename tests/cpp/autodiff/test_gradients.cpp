@@ -60,12 +60,12 @@ TEST(Gradients, OfEveryOpByEveryArgumentOfEveryShape) {
     }
 }
 
-// A number is rarely 0, so that the test above looks at one branch.
+// A number is rarely 0, so that the test above looks at one branch. A row meets both.
 TEST(Gradients, OfBothBranchesOfASelect) {
   Builder b("select");
-  b.store("out", select(less(b.load_tile("a"), b.constant(0)), b.load_tile("b"), b.load_tile("c")));
+  b.store("out", select(less(b.load_tile("a"), b.constant(0)), b.load_row("b"), b.load_row("c")));
   const Program program = b.build();
-  expect_right(check_gradients(program, {"b", "c"}, loads(program), {}, {5, 16}, fresh_seed()), 6);
+  expect_right(check_gradients(program, {"b", "c"}, loads(program), {}, {20, 16}, fresh_seed()), 6);
 }
 
 // No derivative is not a derivative of 0: differentiate says so.
