@@ -103,6 +103,11 @@ void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, c
   run(bind_elementwise("elementwise", rows, cols, {program, operands}), backend, where);
 }
 
+void elementwise(std::int64_t rows, std::span<const std::int64_t> cols, std::span<const Segment> segments,
+                 std::string_view backend, const Execution& where) {
+  run(bind_elementwise("elementwise", rows, cols, segments), backend, where);
+}
+
 void run(const Problem& problem, std::string_view backend, const Execution& where) {
   static PlanCache cache(kKeptPlans);
   check_indices(problem);

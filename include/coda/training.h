@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coda/blocks.h"
@@ -154,7 +155,13 @@ struct SavedLayer {
   SavedStream middle;  ///< the stream between attention and MLP
   GatedMlp mlp;        ///< y without memory when lean
 };
-/// Bytes of the tensors kept, each once.
+/// A tensor that is kept, in words.
+struct SavedItem {
+  std::string_view what;
+  std::int64_t bytes;
+};
+/// The tensors kept, each once; and the bytes of all.
+std::vector<SavedItem> saved_items(const SavedLayer& saved);
 std::int64_t saved_bytes(const SavedLayer& saved);
 
 struct LayerTraining {

@@ -79,13 +79,22 @@ TensorView RowSums::part(std::size_t index) const {
 
 std::int64_t col_partial_count(std::int64_t rows) { return ceil_div(rows, kColPartialWidth); }
 
-void add_col_sums(const TensorView& partials, const TensorView& into, const Execution& where) {
-  const std::int64_t count = partials.shape(0);
-  if (count == 0) return;
-  if (count > kMaxPartials)
-    return add_col_sums(fewer_along(partials, Reduction::Sum, Axis::Col, kPartialUnit, where), into, where);
+void add_col_sums(const std::vector<ColSum>& sums, const Execution& where) {
   static const Program program = col_sums_program();
-  elementwise(1, partials.shape(1), program, {{"partials", partials}, {"into", into}}, {}, where);
+  std::vector<Tensor> made;
+  std::vector<std::int64_t> cols;
+  std::vector<Segment> segments;
+  for (const ColSum& sum : sums) {
+    TensorView partials = sum.partials;
+    if (partials.shape(0) == 0) continue;
+    while (partials.shape(0) > kMaxPartials) {
+      made.push_back(fewer_along(partials, Reduction::Sum, Axis::Col, kPartialUnit, where));
+      partials = made.back();
+    }
+    cols.push_back(partials.shape(1));
+    segments.push_back({program, {{"partials", partials}, {"into", sum.into}}});
+  }
+  if (!segments.empty()) elementwise(1, cols, segments, {}, where);
 }
 
 }  // namespace coda

@@ -25,6 +25,7 @@ Command doctor_command(CLI::App& coda, const std::vector<Diagnosis>& host);
 Command cache_command(CLI::App& coda);
 Command dump_command(CLI::App& coda);
 Command explain_command(CLI::App& coda);
+Command explain_layer_command(CLI::App& explain);
 Command tune_command(CLI::App& coda);
 
 }  // namespace coda::cli

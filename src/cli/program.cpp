@@ -18,6 +18,7 @@ int run(std::vector<std::string> arguments, const std::vector<Diagnosis>& host) 
       "  coda doctor                         is everything there that kernels need?\n"
       "  coda dump bias_gelu -m 8192         the kernel of a program, no GPU needed\n"
       "  coda explain residual_rms -m 8192   what it moves and computes, and its floor\n"
+      "  coda explain layer                  what a layer keeps for its backward, in bytes a token\n"
       "  coda tune swiglu -n 11008 -k 4096   the fastest schedule for a product, recorded\n"
       "  coda cache ls                       the kernels kept on disk");
   const std::array commands{doctor_command(app, host), cache_command(app), dump_command(app), explain_command(app),

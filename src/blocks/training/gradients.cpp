@@ -74,9 +74,7 @@ void ColGradients::bind(Operands& operands, const std::string& name, std::int64_
   sums_.push_back({made_.back().view().reshaped({count * (cols / own), own}), *into});
 }
 
-void ColGradients::add() const {
-  for (const Sum& sum : sums_) add_col_sums(sum.partials, sum.into, where_);
-}
+void ColGradients::add() const { add_col_sums(sums_, where_); }
 
 const Program& finish_of(const Backward& reader) {
   for (const Gradient& gradient : reader.gradients)

@@ -31,8 +31,8 @@ struct Wish {
 };
 std::vector<std::string> wrt_of(std::vector<std::string> always, std::initializer_list<Wish> wishes);
 
-/// The gradients by rows: the program leaves partial sums of each column over kColPartialWidth rows, add() sums them
-/// up.
+/// The gradients by rows: the program leaves partial sums of each column over kColPartialWidth rows, add() sums all of
+/// them up in one launch.
 class ColGradients {
  public:
   ColGradients(std::int64_t rows, Device device, const Execution& where)
@@ -44,14 +44,11 @@ class ColGradients {
   void add() const;
 
  private:
-  struct Sum {
-    TensorView partials, into;
-  };
   std::int64_t rows_;
   Device device_;
   const Execution& where_;
   std::vector<Tensor> made_;
-  std::vector<Sum> sums_;
+  std::vector<ColSum> sums_;
 };
 
 /// What makes the gradient by sum_sq of the row sums the backward of a stream's reader leaves.

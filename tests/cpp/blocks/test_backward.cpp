@@ -184,16 +184,22 @@ TEST(BlockBackward, FrozenParametersAreLeftAlone) {
 // However many partials there are: more than one load finishes, and more than one pass leaves few enough of.
 TEST(BlockBackward, PartialsOfAnyNumberAreSummed) {
   std::mt19937_64 random(1);
-  for (const std::int64_t count : {1, 64, 65, 4200}) {
-    const Plain partials = random_plain(random, count, 5, DType::F32);
-    const Tensor sums = Tensor::zeros({5}, DType::F32);
-    add_col_sums(partials.tensor(DType::F32), sums, {});
-    for (std::int64_t c = 0; c < 5; ++c) {
-      double sum = 0;
-      for (std::int64_t r = 0; r < count; ++r) sum += partials.at(r, c);
-      EXPECT_NEAR(plain(sums).values[static_cast<std::size_t>(c)], sum, 1e-4);
-    }
+  std::vector<Plain> partials;
+  std::vector<Tensor> tensors, results;
+  std::vector<ColSum> sums;
+  for (const std::int64_t count : {1, 64, 65, 4200, 0}) {
+    partials.push_back(random_plain(random, count, 5 + count % 7, DType::F32));
+    tensors.push_back(partials.back().tensor(DType::F32));
+    results.push_back(Tensor::zeros({partials.back().cols}, DType::F32));
+    sums.push_back({tensors.back(), results.back()});
   }
+  add_col_sums(sums, {});
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    for (std::int64_t c = 0; c < partials[i].cols; ++c) {
+      double sum = 0;
+      for (std::int64_t r = 0; r < partials[i].rows; ++r) sum += partials[i].at(r, c);
+      EXPECT_NEAR(plain(results[i]).values[static_cast<std::size_t>(c)], sum, 1e-4);
+    }
   for (const std::int64_t width : {30, 130, 4200}) {
     const Tensor x = random_plain(random, 3, width, DType::F32).tensor(DType::F32);
     RmsNorm none;

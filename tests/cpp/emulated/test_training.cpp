@@ -80,7 +80,7 @@ TEST_F(EmulatedTraining, SumsDownManyRows) {
     const Plain partials = random_plain(random_, count, 40, DType::F32);
     Plain expected = random_plain(random_, 1, 40, DType::F32);
     const Tensor into = there(expected.vector(DType::F32));
-    add_col_sums(there(partials.tensor(DType::F32)), into, {});
+    add_col_sums({{there(partials.tensor(DType::F32)), into}}, {});
     for (std::int64_t r = 0; r < count; ++r)
       for (std::int64_t c = 0; c < 40; ++c) expected.at(0, c) += partials.at(r, c);
     const Tensor got = on_host(into);

@@ -82,6 +82,37 @@ TEST(Run, TellsOfAProblemBeforeItsFirstPlan) {
   EXPECT_EQ(told.size(), 1u);
 }
 
+// Columns count within a segment; one may have none.
+TEST(Run, ProgramsSideBySideAreEachByItself) {
+  constexpr std::int64_t kRows = 70, kCols[] = {5, 130, 0};
+  Builder doubled("doubled"), numbered("numbered");
+  doubled.store("out", doubled.load_tile("x") * 2.0);
+  doubled.store("sums", reduce_col(doubled.load_tile("x"), Reduction::Sum, 64));
+  numbered.store("out", numbered.load_tile("x") + numbered.col_index());
+  const Program programs[] = {doubled.build(), numbered.build(), numbered.build()};
+  std::mt19937_64 random(std::random_device{}());
+  for (const std::string_view backend : {"reference", "fast"}) {
+    std::vector<Matrix> x, out;
+    std::vector<Segment> segments;
+    const Matrix sums = make_output(2, kCols[0], DType::F32);
+    for (std::size_t i = 0; i < std::size(kCols); ++i) {
+      x.push_back(random_integers(random, kRows, kCols[i], DType::F32, Layout::Plain));
+      out.push_back(make_output(kRows, kCols[i], DType::F32));
+      segments.push_back({programs[i], {{"x", x[i].view}, {"out", out[i].view}}});
+    }
+    segments[0].operands.push_back({"sums", sums.view});
+    elementwise(kRows, kCols, segments, backend);
+    double sum = 0;
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      if (r < 64) sum += x[0].view.at(r, 3);
+      EXPECT_EQ(out[0].view.at(r, 3), 2 * x[0].view.at(r, 3));
+      EXPECT_EQ(out[1].view.at(r, 129), x[1].view.at(r, 129) + 129);
+    }
+    EXPECT_EQ(sums.view.at(0, 3), sum);
+    for (const Matrix& matrix : out) expect_canaries(matrix);
+  }
+}
+
 TEST(Run, RefusesAnIndexBeforeItWrites) {
   Builder b("target");
   b.store("copy", b.load_tile("x") + 0.0);
