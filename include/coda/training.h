@@ -1,9 +1,9 @@
 // Transformer blocks for training: forwards that keep what a backward needs, and backwards. Every backward epilogue is
 // differentiate() of the program the forward ran; attention alone has kernels of its own. docs/training.md tells how
 // the parts fit. Shapes, weights and devices are those of blocks.h. Gradients by parameters are *added* to the tensors
-// the caller gives (main gradients, of f32 or of the parameter's dtype); a parameter without one is frozen, and no
-// product is run for it. What is returned has the stream's dtype. Errors of all: ValueError and TypeError that name
-// call and argument, for shapes, dtypes and devices before anything is written; as gemm.
+// the caller gives (main gradients, of f32 or of the parameter's dtype), unless they are fresh; a parameter without one
+// is frozen, and no product is run for it. What is returned has the stream's dtype. Errors of all: ValueError and
+// TypeError that name call and argument, for shapes, dtypes and devices before anything is written; as gemm.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,29 @@
 
 namespace coda {
 
-/// Where the gradient by a parameter is added; nothing: the parameter is frozen.
-using MainGradient = std::optional<TensorView>;
+/// Where the gradient by a parameter goes; nothing: the parameter is frozen. It is added to what the tensor holds, or,
+/// where that is `Fresh`, takes its place, whatever it was.
+class MainGradient {
+ public:
+  enum class Content : std::uint8_t { Kept, Fresh };
+
+  MainGradient() = default;
+  // Not explicit: what is a tensor, or nothing, is a main gradient.
+  MainGradient(std::nullopt_t) {}
+  MainGradient(const TensorView& into, Content content = Content::Kept)
+      : into_(into), is_fresh_(content == Content::Fresh) {}
+  MainGradient(const Tensor& into, Content content = Content::Kept) : MainGradient(into.view(), content) {}
+
+  bool has_value() const { return into_.has_value(); }
+  explicit operator bool() const { return has_value(); }
+  const TensorView& operator*() const { return *into_; }
+  const TensorView* operator->() const { return &*into_; }
+  bool is_fresh() const { return is_fresh_; }
+
+ private:
+  std::optional<TensorView> into_{};
+  bool is_fresh_ = false;
+};
 
 /// What a forward keeps beyond what its backward cannot do without.
 enum class SavedPolicy : std::uint8_t {
@@ -61,8 +82,8 @@ Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream
 
 /// d_out·W, the gradient (T,k) by y of y·Wᵀ. d_out: (T,n); weight: (n,k).
 Tensor linear_backward(const TensorView& d_out, const TensorView& weight, const Execution& where = {});
-/// into += d_outᵀ·y, the gradient (n,k) by W of y·Wᵀ.
-void add_weight_gradient(const TensorView& d_out, const TensorView& y, const TensorView& into,
+/// into += d_outᵀ·y, the gradient (n,k) by W of y·Wᵀ; nothing where there is no `into`.
+void add_weight_gradient(const TensorView& d_out, const TensorView& y, const MainGradient& into,
                          const Execution& where = {});
 
 struct NormLinearGradients {

@@ -11,6 +11,11 @@ namespace {
 using namespace nb::literals;
 
 void bind_streams(nb::module_& m) {
+  nb::class_<FreshObject>(
+      m, "Fresh",
+      "A tensor given as a main gradient whose content the gradient takes the place of: memory that "
+      "was never written will do.")
+      .def(nb::init<nb::object>(), "tensor"_a);
   nb::class_<SavedStreamObject>(m, "SavedStream", "What a backward keeps of a NormedStream.")
       .def_prop_ro(
           "x", [](const SavedStreamObject& s) { return export_whole(s.stream.x, s.framework); },

@@ -804,6 +804,13 @@ class LayerWeights:
 def transformer_layer(stream: NormedStream, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu') -> NormedStream:
     """One decoder layer, ending in what the next norm needs."""
 
+class Fresh:
+    """
+    A tensor given as a main gradient whose content the gradient takes the place of: memory that was never written will do.
+    """
+
+    def __init__(self, tensor: object) -> None: ...
+
 class SavedStream:
     """What a backward keeps of a NormedStream."""
 

@@ -8,6 +8,7 @@
 #include "coda/backend.h"
 #include "coda/program.h"
 #include "coda/tensor.h"
+#include "coda/training.h"
 
 namespace coda {
 
@@ -52,7 +53,8 @@ std::int64_t col_partial_count(std::int64_t rows);
 /// into (n,) += the sums over all rows of partials (count, n), in a fixed order; all in one launch, but for what makes
 /// fewer partials where a load does not finish them.
 struct ColSum {
-  TensorView partials, into;
+  TensorView partials;
+  MainGradient into;
 };
 void add_col_sums(const std::vector<ColSum>& sums, const Execution& where);
 

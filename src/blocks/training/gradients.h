@@ -55,12 +55,12 @@ class ColGradients {
 const Program& finish_of(const Backward& reader);
 
 /// into += dzᵀ·norm(x) of each projection, but for the rows' factor, which dz has already: one product, γ in its
-/// epilogue. Those without a main gradient are left out. Unless `accumulate`, into is overwritten.
+/// epilogue. Those without a main gradient are left out.
 struct NormedWeight {
   TensorView dz;  ///< (T,n)
   const MainGradient& into;
 };
 void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const TensorView& x, const RmsNorm& norm,
-                                 const Execution& where, bool accumulate = true);
+                                 const Execution& where);
 
 }  // namespace coda

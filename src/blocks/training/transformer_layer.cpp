@@ -18,11 +18,6 @@ AttentionShape attention_of(const LayerConfig& config, const LayerTraining& trai
   return {config.heads, config.kv_heads, training.sequences, 0};
 }
 
-void add_weight_gradient_if_wanted(const TensorView& d_out, const TensorView& y, const MainGradient& into,
-                                   const Execution& where) {
-  if (into) add_weight_gradient(d_out, y, *into, where);
-}
-
 }  // namespace
 
 std::vector<SavedItem> saved_items(const SavedLayer& saved) {
@@ -85,12 +80,12 @@ StreamGradient transformer_layer_backward(const StreamGradient& gradient, const 
   const Tensor d_result = stream_backward(gradient, output, next_norm, {into.next_norm, into.down_bias}, where);
   GatedMlpBackward mlp = gated_mlp_backward(d_result, weights.down, saved.mlp, saved.middle, weights.post_norm,
                                             mlp_of(weights, config), into.mlp, where);
-  add_weight_gradient_if_wanted(d_result, mlp.y, into.down, where);
+  add_weight_gradient(d_result, mlp.y, into.down, where);
   mlp.stream.d_x = d_result;
 
   const Tensor d_middle =
       stream_backward(mlp.stream, saved.middle, weights.post_norm, {into.post_norm, into.o_bias}, where);
-  add_weight_gradient_if_wanted(d_middle, saved.attention.out, into.o, where);
+  add_weight_gradient(d_middle, saved.attention.out, into.o, where);
   const SavedQkv& qkv = saved.qkv;
   const Qkv d = causal_attention_backward(linear_backward(d_middle, weights.o, where), qkv.q, qkv.k, qkv.v,
                                           saved.attention, attention_of(config, training), where);

@@ -87,7 +87,7 @@ class Chain {
     GatedMlpBackward back =
         gated_mlp_backward(d_middle, view("down"), gated, start, first, mlp,
                            {into("gate"), into("up"), into_bias("gate_bias"), into_bias("up_bias")});
-    if (into("down")) add_weight_gradient(d_middle, back.y, gradients_["down"]);
+    add_weight_gradient(d_middle, back.y, into("down"));
     back.stream.d_x = d_middle;
     gradients_["x"] = stream_backward(back.stream, start, first, {into_gamma("gamma0"), {}});
   }
@@ -103,6 +103,7 @@ class Chain {
 
   std::map<std::string, Tensor>& gradients() { return gradients_; }
   std::set<std::string> frozen;
+  MainGradient::Content content = MainGradient::Content::Kept;
 
  private:
   TensorView view(const std::string& name) { return tensors_.at(name); }
@@ -111,7 +112,7 @@ class Chain {
     return case_.bias ? std::optional(view(name)) : std::nullopt;
   }
   MainGradient into(const std::string& name) {
-    return frozen.contains(name) ? std::nullopt : MainGradient(gradients_.at(name).view());
+    return frozen.contains(name) ? std::nullopt : MainGradient(gradients_.at(name).view(), content);
   }
   MainGradient into_bias(const std::string& name) { return case_.bias ? into(name) : std::nullopt; }
   MainGradient into_gamma(const std::string& name) {
@@ -154,6 +155,22 @@ TEST(BlockBackward, GradientsAccumulate) {
     Plain& expected = once.at(name);
     for (double& value : expected.values) value *= 2;
     EXPECT_EQ(plain(gradient).values, expected.values) << name;
+  }
+}
+
+// What is there is gone where the gradient is fresh, NaN too.
+TEST(BlockBackward, FreshGradientsTakeThePlaceOfWhatWasThere) {
+  for (const std::int64_t tokens : {0, 7, 4200}) {
+    Chain chain({.tokens = tokens, .bias = true});
+    chain.run();
+    Plains expected;
+    for (auto& [name, gradient] : chain.gradients()) {
+      expected[name] = plain(gradient);
+      std::fill_n(gradient.data<float>(), gradient.view().size(), std::numeric_limits<float>::quiet_NaN());
+    }
+    chain.content = MainGradient::Content::Fresh;
+    chain.run();
+    for (const auto& [name, gradient] : chain.gradients()) EXPECT_EQ(plain(gradient).values, expected.at(name).values);
   }
 }
 
