@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "coda/backend.h"
+#include "coda/main_gradient.h"
 #include "coda/program.h"
 #include "coda/tensor.h"
-#include "coda/training.h"
 
 namespace coda {
 
