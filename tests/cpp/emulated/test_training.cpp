@@ -89,6 +89,26 @@ TEST_F(EmulatedTraining, SumsDownManyRows) {
   }
 }
 
+// Only k has what no kernel does: the gradients of q are not begun either.
+TEST_F(EmulatedTraining, WhatIsRefusedIsRefusedBeforeAGradientIsWritten) {
+  constexpr std::int64_t kTokens = 3, kWidth = 8, kHead = 510;
+  const auto zeros = [](std::initializer_list<std::int64_t> shape) { return there(Tensor::zeros(shape, DType::BF16)); };
+  const Tensor weight = zeros({kHead, kWidth}), bias = zeros({kHead}), out = zeros({kTokens, kHead});
+  const Tensor positions = there(Tensor::zeros({kTokens}, DType::F32));
+  const Tensor d_bias = there(Tensor::zeros({kHead}, DType::F32));
+  QkvWeights weights{weight, weight, weight, {}, {}, {}, {}, {}};
+  weights.q_bias = weights.k_bias = weights.v_bias = bias;
+  weights.k_norm = RmsNorm{bias};
+  QkvGradients into;
+  into.q_bias = d_bias;
+  const SavedStream stream{zeros({kTokens, kWidth}), there(Tensor::zeros({kTokens, 1}, DType::F32))};
+  const Tensor d_out = there(random_plain(random_, kTokens, kHead, DType::BF16).tensor(DType::BF16));
+  EXPECT_THROW(qkv_rope_backward(d_out, d_out, d_out, {out, out, out, {}, out}, stream, RmsNorm{zeros({kWidth})},
+                                 weights, {.head = kHead}, {positions.view(), {}, {}, {}}, into),
+               NotImplementedError);
+  for (const double value : plain(on_host(d_bias)).values) EXPECT_EQ(value, 0);
+}
+
 /// The projections before attention, two query heads and one of keys and values.
 struct QkvCase {
   std::int64_t head;
