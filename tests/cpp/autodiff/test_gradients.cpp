@@ -35,11 +35,6 @@ Program op_program(const OpRow& row, int narrow, Shape shape) {
   return b.build();
 }
 
-bool has_gradient(Op op, int argument) {
-  if (op == Op::Select) return argument > 0;
-  return op != Op::Eq && op != Op::Lt && op != Op::Le;
-}
-
 TEST(Gradients, OfEveryOpByEveryArgumentOfEveryShape) {
   const std::uint64_t seed = fresh_seed();
   for (const OpRow& row : op_table())

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "autodiff/gradcheck.h"
 #include "autodiff/pullback.h"
 #include "autodiff/remake.h"
 #include "core/check.h"
@@ -45,7 +46,7 @@ class Rows {
       rows_.push_back(row);
       for (int i = 0; i < row.arity; ++i)
         for (const Change change : {Change::Taken, Change::Reversed, Change::Given})
-          if (is_given(row.op, i) != (change == Change::Given)) add_mutant(row, i, change);
+          if (testing_support::has_gradient(row.op, i) != (change == Change::Given)) add_mutant(row, i, change);
     }
   }
 
@@ -64,10 +65,6 @@ class Rows {
     std::size_t argument;
     Change change;
   };
-
-  static bool is_given(Op op, int argument) {
-    return op != Op::Eq && op != Op::Lt && op != Op::Le && (op != Op::Select || argument > 0);
-  }
 
   void add_mutant(const OpRow& row, int argument, Change change) {
     constexpr std::string_view kWords[] = {"no cotangent", "a cotangent of the other sign", "a cotangent"};
