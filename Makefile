@@ -6,6 +6,7 @@
 #   make check   format, layers, sizes, warnings, tests, docs
 #   make asan    the C++ tests under address and undefined-behaviour sanitizers; make tsan: under the thread sanitizer
 #   make gpu     on a machine with a Hopper GPU: builds with the Python at hand (no network, no .venv), runs the GPU suite
+#   make wheel   the wheel for this Python in build/dist, tried in an environment without torch
 #   make bench   the benchmarks; make format; make golden: regenerate golden files and the stub; make clean
 
 PYTHON ?= python3
@@ -24,7 +25,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONHOME
 unexport PYTHONPATH
 
-.PHONY: test demo check gpu gpu-build gpu-bench gpu-sanitize bench asan tsan format golden build venv clean distclean
+.PHONY: test demo check wheel gpu gpu-build gpu-bench gpu-sanitize bench asan tsan format golden build venv clean distclean
 .DEFAULT_GOAL := test
 
 venv: $(READY)
@@ -68,6 +69,9 @@ gpu-sanitize: gpu-build
 	  compute-sanitizer --tool $$tool --error-exitcode 9 --kernel-name kernel_substring=coda_kernel \
 	    $(PYTHON) -m pytest -q -s tests/gpu/test_exact.py || exit 1; \
 	done
+
+wheel: $(READY)
+	@tools/build_wheel build/dist
 
 asan tsan: $(READY)
 	@cmake --preset $@

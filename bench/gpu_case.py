@@ -13,7 +13,7 @@ try:
 except ImportError:
     coda_kernels = None
 
-EPS = 1e-5
+EPS, THETA = 1e-5, 500000.0
 BF16, F32 = torch.bfloat16, torch.float32
 
 
@@ -42,6 +42,20 @@ def compiled(function):
 def rms_norm(x, gamma):
     wide = x.float()
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * gamma.float()).to(x.dtype)
+
+
+def turned(x, cos, sin):
+    """Neighbouring columns turned; x (M, heads, head), cos and sin (M, head / 2)."""
+    first, second = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = cos[:, None], sin[:, None]
+    return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2).to(x.dtype)
+
+
+def in_turns(frequencies):
+    """Frequencies as the CODA kernels take them: they turn the other way, and take turns instead of radians, each as two
+    floats whose sum is exact."""
+    turns = -frequencies.double() / (2 * math.pi)
+    return torch.stack((turns.float(), (turns - turns.float()).float()), -1).flatten()
 
 
 @dataclass

@@ -1,12 +1,10 @@
-"""The fused patterns of a Transformer layer, forward and backward, and its forward's four products on the GPU, against the
-bare cuBLAS products, torch.compile, and the public CODA kernels where they are installed. Writes <date>-<gpu>-patterns.json
+"""The fused patterns of a Transformer layer, forward and backward, and the layer's products, on the GPU, against the bare
+cuBLAS products, torch.compile, and the public CODA kernels where they are installed. Writes <date>-<gpu>-patterns.json
 and a plot.
 
 A program that needs the row factor of a norm finishes its partial sums itself, and that is timed; torch.compile and the
 CODA kernels are given the finished factor. Nothing is timed before its result was compared with the others'.
 """
-
-import math
 
 import torch
 import torch.nn.functional as F
@@ -14,20 +12,13 @@ import torch.nn.functional as F
 import coda_cpp as coda
 from coda_cpp import epilogues as E
 from gpu_backward import Backward
-from gpu_case import BF16, EPS, F32, Case, coda_kernels, compiled, measure, normal, partial_sums, rms_norm, sum_width, weight
+from gpu_case import (BF16, EPS, F32, THETA, Case, coda_kernels, compiled, in_turns, measure, normal, partial_sums, rms_norm,
+                      sum_width, turned, weight)
 from gpu_common import CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, tuned, write
+from gpu_layer import Layer, LayerTraining
 
-HEAD, THETA = 128, 500000.0
-LAYERS = {2048: (8192, 3072, 64), 4096: (14336, 6144, 128), 8192: (28672, 10240, 128)}  # MLP width, q+k+v, head
-LAYER_TOKENS = 16384
+HEAD = 128
 LSE_WIDTH = 128  # columns a partial log-sum-exp covers, as the loss of a block has them
-
-
-def turned(x, cos, sin):
-    """Neighbouring columns turned; x (M, heads, head), cos and sin (M, head / 2)."""
-    first, second = x.float().unflatten(-1, (-1, 2)).unbind(-1)
-    cos, sin = cos[:, None], sin[:, None]
-    return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2).to(x.dtype)
 
 
 def finish_lse():
@@ -93,9 +84,7 @@ class Square:
             ((a @ w.T) * rstd[:, None]).view(self.h, heads, HEAD), cos, sin).to(BF16).flatten(1))
         entries = {"compile": lambda: fused(self.a, self.w, self.rstd, cos, sin)}
         if coda_kernels:
-            # It turns the other way, and takes turns instead of radians, each as two floats whose sum is exact.
-            turns = -self.frequencies.double() / (2 * math.pi)
-            exact = torch.stack((turns.float(), (turns - turns.float()).float()), -1).flatten().repeat(heads)
+            exact = in_turns(self.frequencies).repeat(heads)
             entries["coda-kernels"] = lambda: coda_kernels.gemm_rmsnorm_rope(
                 A=self.a, B=self.w.mT, rstd=self.rstd, positions=self.positions, frequencies=exact)
         for interleaved in (True, False):
@@ -137,69 +126,6 @@ class Square:
         yield self.rms_lse()
 
 
-class Layer:
-    """Everything of a layer's forward but attention: output projection, MLP, the next layer's q, k and v."""
-
-    def __init__(self, h):
-        self.h, (self.mlp, self.qkv, self.head) = h, LAYERS[h]
-        m = LAYER_TOKENS
-        self.x, self.y = normal(m, h), normal(m, h)
-        self.w_o, self.w_mlp = weight(h, h), weight(2 * self.mlp, h)
-        self.w_down, self.w_qkv = weight(h, self.mlp), weight(self.qkv, h)
-        self.gamma_mlp, self.gamma_qkv = 1 + 0.1 * normal(h), 1 + 0.1 * normal(h)
-        self.kv = (self.qkv - h) // 2
-        self.positions = torch.arange(m // 2, device="cuda", dtype=torch.int32).repeat(2)
-        self.frequencies = THETA ** (-torch.arange(0, self.head, 2, device="cuda", dtype=F32) / self.head)
-
-    def products(self):
-        t = self.y @ self.w_o.T
-        z = t @ self.w_mlp.T
-        return z[:, :self.mlp] @ self.w_down.T @ self.w_qkv.T
-
-    def compile_entry(self):
-        angle = self.positions.float()[:, None] * self.frequencies
-        cos, sin = angle.cos(), angle.sin()
-        turns = self.h + self.kv
-        def stock(x, y, w_o, w_mlp, w_down, w_qkv, gamma_mlp, gamma_qkv, cos, sin):
-            x1 = x + y @ w_o.T
-            gate, up = (rms_norm(x1, gamma_mlp) @ w_mlp.T).chunk(2, -1)
-            x2 = x1 + (F.silu(gate) * up) @ w_down.T
-            qk, v = (rms_norm(x2, gamma_qkv) @ w_qkv.T).split((turns, self.qkv - turns), -1)
-            qk = turned(qk.view(len(x), turns // self.head, self.head), cos, sin).flatten(1)
-            return torch.cat((qk, v), -1), x2
-        fused = compiled(stock)
-        return lambda: fused(self.x, self.y, self.w_o, self.w_mlp, self.w_down, self.w_qkv, self.gamma_mlp,
-                             self.gamma_qkv, cos, sin)
-
-    def plans(self):
-        """Four plans, each on what the one before it leaves, and the schedules."""
-        h, norm = self.h, dict(count=self.h, eps=EPS)
-        entering = E.residual_rms(partial_width=sum_width(h))
-        o = tuned(self.y, self.w_o.T, entering, residual=self.x, gamma=self.gamma_mlp)
-        x1, h1, sums1 = o[0].outputs
-        mlp = tuned(h1, coda.pair(self.w_mlp[:self.mlp].T, self.w_mlp[self.mlp:].T), E.rms_gated(gate="swiglu", **norm),
-                    sum_sq=sums1)
-        down = tuned(mlp[0].outputs, self.w_down.T, entering, residual=x1, gamma=self.gamma_qkv)
-        x2, h2, sums2 = down[0].outputs
-        rope = E.rms_rope(head=self.head, angles="frequency", interleaved=True, **norm)
-        turns = dict(sum_sq=sums2, positions=self.positions, frequencies=self.frequencies)
-        qkv = torch.empty(LAYER_TOKENS, self.qkv, device="cuda", dtype=BF16)
-        q, k, v = qkv.split((h, self.kv, self.kv), -1)
-        parts = [coda.segment(rope, out=q, **turns), coda.segment(rope, out=k, **turns),
-                 coda.segment(E.rms(**norm), out=v, sum_sq=sums2)]
-        factor = coda.concat(*(w.T for w in self.w_qkv.split((h, self.kv, self.kv))))
-        last = tuned(h2, factor, parts)
-        return [plan for plan, _ in (o, mlp, down, last)], [note for _, note in (o, mlp, down, last)], qkv
-
-    def case(self):
-        plans, notes, qkv = self.plans()
-        def ours():
-            for plan in plans:
-                plan()
-            return qkv
-        return Case("layer_fwd", self.products, {"coda": ours, "compile": self.compile_entry()}, {"coda": "; ".join(notes)})
-
-
 def plot(path, found):
     from matplotlib.figure import Figure
 
@@ -233,7 +159,9 @@ def main():
             for case in Backward(h).cases():
                 found += measure(timer, case, h, rounds_of(h, h, h, options.rounds))
         if "layer" in options.only:
-            found += measure(timer, Layer(h).case(), h, max(options.rounds // 4, 12))
+            for case in (Layer(h).case(), LayerTraining(h).case()):
+                found += measure(timer, case, h, max(options.rounds // 4, 12))
+                torch.cuda.empty_cache()
         torch.cuda.empty_cache()
         path = write(options.output, "patterns", found, rounds=options.rounds)  # after each size: nothing is lost
     plot(path.with_suffix(".svg"), found)

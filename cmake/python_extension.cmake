@@ -12,7 +12,7 @@ file(GLOB bind_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/bind/*.cpp
 nanobind_add_module(_core NB_STATIC ${bind_sources})
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(_core PRIVATE CODA_VERSION="${PROJECT_VERSION}")
-target_link_libraries(_core PRIVATE coda::coda coda_warnings)
+target_link_libraries(_core PRIVATE coda_cli coda_warnings)
 # Where the C++ library is linked statically, half of its symbols would otherwise be those another extension brought.
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_link_options(_core PRIVATE -Wl,--exclude-libs,ALL)

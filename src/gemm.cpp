@@ -13,6 +13,7 @@
 #include "cpu/reference.h"
 #include "cuda/backend.h"
 #include "cuda/launch/memory.h"
+#include "problem/before_plan.h"
 #include "problem/plan_cache.h"
 #include "schedule/records.h"
 
@@ -102,11 +103,19 @@ void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, c
   run(bind_elementwise("elementwise", rows, cols, {program, operands}), backend, where);
 }
 
+void elementwise(std::int64_t rows, std::span<const std::int64_t> cols, std::span<const Segment> segments,
+                 std::string_view backend, const Execution& where) {
+  run(bind_elementwise("elementwise", rows, cols, segments), backend, where);
+}
+
 void run(const Problem& problem, std::string_view backend, const Execution& where) {
   static PlanCache cache(kKeptPlans);
   check_indices(problem);
-  cache.get(problem, backend, records_kept(), [&] { return plan(problem, backend, {.stream = where.stream}); })
-      ->run(problem, where);
+  const auto make = [&] {
+    if (const auto before = before_plan()) (*before)(problem, where.stream);
+    return plan(problem, backend, {.stream = where.stream});
+  };
+  cache.get(problem, backend, records_kept() + before_plan_changes(), make)->run(problem, where);
 }
 
 std::unique_ptr<Plan> plan(const Problem& problem, std::string_view backend, const PlanOptions& how) {

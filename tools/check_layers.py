@@ -37,6 +37,7 @@ HEADERS = {
     "tune.h": "tune",
     "safetensors.h": "io",
     "blocks.h": "blocks",
+    "main_gradient.h": "blocks",
     "training.h": "blocks",
     "model.h": "blocks",
 }

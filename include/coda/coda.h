@@ -11,6 +11,7 @@
 #include "coda/epilogues.h"
 #include "coda/error.h"
 #include "coda/gemm.h"
+#include "coda/main_gradient.h"
 #include "coda/model.h"
 #include "coda/ops.h"
 #include "coda/problem.h"

@@ -26,6 +26,10 @@ void gemm(const Factor& a, const Factor& b, std::span<const Segment> segments, s
 void elementwise(std::int64_t rows, std::int64_t cols, const Program& program, const Operands& operands,
                  std::string_view backend = {}, const Execution& where = {});
 
+/// The same with programs side by side, segments[i] over cols[i] columns of its own: one launch.
+void elementwise(std::int64_t rows, std::span<const std::int64_t> cols, std::span<const Segment> segments,
+                 std::string_view backend = {}, const Execution& where = {});
+
 /// Checks the indices of a bound problem, picks the backend, plans and runs: what the calls above do once they bound.
 void run(const Problem& problem, std::string_view backend = {}, const Execution& where = {});
 

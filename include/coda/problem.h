@@ -78,6 +78,10 @@ Problem bind(std::string_view call, const Factor& a, const Factor& b, std::span<
 /// The same for a program without accumulator over a rows × cols output.
 Problem bind_elementwise(std::string_view call, std::int64_t rows, std::int64_t cols, const Segment& segment);
 
+/// The same for several of them side by side, segment i over cols[i] columns.
+Problem bind_elementwise(std::string_view call, std::int64_t rows, std::span<const std::int64_t> cols,
+                         std::span<const Segment> segments);
+
 /// Shape a tensor bound to `operand` has for an output of rows × cols. For an input of partials whose width is open,
 /// the open extent is −1.
 std::vector<std::int64_t> operand_shape(const Operand& operand, std::int64_t rows, std::int64_t cols);

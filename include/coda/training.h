@@ -1,23 +1,22 @@
 // Transformer blocks for training: forwards that keep what a backward needs, and backwards. Every backward epilogue is
 // differentiate() of the program the forward ran; attention alone has kernels of its own. docs/training.md tells how
 // the parts fit. Shapes, weights and devices are those of blocks.h. Gradients by parameters are *added* to the tensors
-// the caller gives (main gradients, of f32 or of the parameter's dtype); a parameter without one is frozen, and no
-// product is run for it. What is returned has the stream's dtype. Errors of all: ValueError and TypeError that name
-// call and argument, for shapes, dtypes and devices before anything is written; as gemm.
+// the caller gives (main gradients, of f32 or of the parameter's dtype), unless they are fresh; a parameter without one
+// is frozen, and no product is run for it. What is returned has the stream's dtype. Errors of all: ValueError and
+// TypeError that name call and argument, for shapes, dtypes and devices before anything is written; as gemm.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coda/blocks.h"
+#include "coda/main_gradient.h"
 #include "coda/program.h"
 
 namespace coda {
-
-/// Where the gradient by a parameter is added; nothing: the parameter is frozen.
-using MainGradient = std::optional<TensorView>;
 
 /// What a forward keeps beyond what its backward cannot do without.
 enum class SavedPolicy : std::uint8_t {
@@ -60,8 +59,8 @@ Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream
 
 /// d_out·W, the gradient (T,k) by y of y·Wᵀ. d_out: (T,n); weight: (n,k).
 Tensor linear_backward(const TensorView& d_out, const TensorView& weight, const Execution& where = {});
-/// into += d_outᵀ·y, the gradient (n,k) by W of y·Wᵀ.
-void add_weight_gradient(const TensorView& d_out, const TensorView& y, const TensorView& into,
+/// into += d_outᵀ·y, the gradient (n,k) by W of y·Wᵀ; nothing where there is no `into`.
+void add_weight_gradient(const TensorView& d_out, const TensorView& y, const MainGradient& into,
                          const Execution& where = {});
 
 struct NormLinearGradients {
@@ -154,7 +153,13 @@ struct SavedLayer {
   SavedStream middle;  ///< the stream between attention and MLP
   GatedMlp mlp;        ///< y without memory when lean
 };
-/// Bytes of the tensors kept, each once.
+/// A tensor that is kept, in words.
+struct SavedItem {
+  std::string_view what;
+  std::int64_t bytes;
+};
+/// The tensors kept, each once; and the bytes of all.
+std::vector<SavedItem> saved_items(const SavedLayer& saved);
 std::int64_t saved_bytes(const SavedLayer& saved);
 
 struct LayerTraining {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,19 @@ struct TuneOptions {
 /// run, on copies of the outputs. Fastest first; of candidates within 0.3 % the earlier one wins. Errors:
 /// NotImplementedError where no GPU backend runs the problem; OutOfMemoryError, DeviceError.
 std::vector<Timing> tune(const Problem& problem, const TuneOptions& options = {});
+
+/// While it lives, a product that gemm() runs on a GPU for the first time is tuned before, in every thread, unless a
+/// choice is recorded for it: a training step or a request run inside tunes all of its products, those of blocks too.
+/// Not while the stream is being captured. options.stream is not read: it is the call's.
+class Tuning {
+ public:
+  explicit Tuning(TuneOptions options = {});
+  ~Tuning();
+  Tuning(const Tuning&) = delete;
+  Tuning& operator=(const Tuning&) = delete;
+
+ private:
+  std::shared_ptr<const void> before_;
+};
 
 }  // namespace coda

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "torch_view.h"
+#include "torch_gpu.h"
 
 namespace coda::python {
 

@@ -31,6 +31,7 @@ void bind_model(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_layer_training(nb::module_& module);
+void bind_cli(nb::module_& module);
 
 /// A dtype as people write it: coda_cpp.bf16, "bf16", "bfloat16", torch.bfloat16, numpy.float32, ml_dtypes.bfloat16.
 /// Errors: TypeError, beginning with `call`.

@@ -55,17 +55,38 @@ std::vector<std::pair<std::string, std::string>> candidates_of(const nb::object&
   return list;
 }
 
+// A callback of the tuner that calls a Python one; none for None. It may be copied and go without the interpreter lock.
+std::function<void(std::string_view, int, int)> progress_of(const nb::object& progress) {
+  if (progress.is_none()) return {};
+  const std::shared_ptr<nb::object> held(new nb::object(progress), [](nb::object* object) {
+    const nb::gil_scoped_acquire acquire;
+    delete object;
+  });
+  return [held](std::string_view stage, int done, int total) {
+    const nb::gil_scoped_acquire acquire;
+    (*held)(nb::str(stage.data(), stage.size()), done, total);
+  };
+}
+
+/// A Tuning that begins and ends when Python says so.
+class TuningSwitch {
+ public:
+  void begin(int rounds, const nb::object& progress) {
+    tuning_ = std::make_unique<Tuning>(TuneOptions{.rounds = rounds, .progress = progress_of(progress)});
+  }
+  void end() { tuning_.reset(); }
+
+ private:
+  std::unique_ptr<Tuning> tuning_;
+};
+
 using TimingRow = std::tuple<std::string, double, double, std::string>;
 
 std::vector<TimingRow> tune_objects(const nb::object& a, const nb::object& b, const SegmentObjects& segments,
                                     int rounds, bool record, const nb::object& progress) {
   const GemmCall call = read_gemm(a, b, segments);
-  TuneOptions options{.rounds = rounds, .record = record, .stream = call.execution().stream};
-  if (!progress.is_none())
-    options.progress = [&](std::string_view stage, int done, int total) {
-      const nb::gil_scoped_acquire acquire;
-      progress(nb::str(stage.data(), stage.size()), done, total);
-    };
+  const TuneOptions options{
+      .rounds = rounds, .record = record, .stream = call.execution().stream, .progress = progress_of(progress)};
   const nb::gil_scoped_release release;
   std::vector<TimingRow> rows;
   for (const Timing& t : tune(call.problem(), options))
@@ -91,6 +112,10 @@ void bind_plan(nb::module_& module) {
             return schedule != nullptr ? std::optional(to_text(*schedule)) : std::nullopt;
           },
           "The schedule it runs with, as text; None for a backend without schedules.");
+  nb::class_<TuningSwitch>(module, "Tuning", "Products tuned at their first run; coda_cpp.tuning is the interface.")
+      .def(nb::init<>())
+      .def("begin", &TuningSwitch::begin, "rounds"_a, "progress"_a.none())
+      .def("end", &TuningSwitch::end);
   module.def("prepare", &prepare, "a"_a.none(), "b"_a.none(), "segments"_a, "schedule"_a = "", "backend"_a = "",
              "A call made ready; coda_cpp.prepare is the interface.");
   module.def("candidates", &candidates_of, "a"_a.none(), "b"_a.none(), "segments"_a, "backend"_a = "cuda",

@@ -11,6 +11,15 @@ namespace {
 
 using namespace nb::literals;
 
+void bind_fresh(nb::module_& m) {
+  nb::class_<FreshObject>(
+      m, "Fresh",
+      "A tensor given as a main gradient whose content the gradient takes the place of: memory that "
+      "was never written will do.")
+      .def(nb::init<nb::object>(), "tensor"_a)
+      .def_ro("tensor", &FreshObject::tensor);
+}
+
 void bind_streams(nb::module_& m) {
   nb::class_<SavedStreamObject>(m, "SavedStream", "What a backward keeps of a NormedStream.")
       .def(
@@ -82,14 +91,14 @@ void bind_linear(nb::module_& m) {
       [](const nb::object& d_out, const nb::object& y, const nb::object& into) {
         Arguments args("add_weight_gradient");
         const TensorView d = args.required("d_out", d_out), right = args.required("y", y);
-        const Array main = import_array(into, {"add_weight_gradient", "argument 'into'"}, Access::Write);
+        const MainObject main(into, {"add_weight_gradient", "argument 'into'"});
         const Execution where = args.execution();
         without_gil([&] {
-          add_weight_gradient(d, right, main.view(), where);
+          add_weight_gradient(d, right, main.main(), where);
           return 0;
         });
       },
-      "d_out"_a, "y"_a, "into"_a, "into += d_out.T @ y, the gradient (n, k) by W of y @ W.T.");
+      "d_out"_a, "y"_a, "into"_a, "into (n, k) += d_out.T @ y, the gradient by W of y @ W.T; into may be a Fresh.");
 }
 
 void bind_norm_linear(nb::module_& m) {
@@ -262,6 +271,7 @@ void bind_head(nb::module_& m) {
 }  // namespace
 
 void bind_training(nb::module_& module) {
+  bind_fresh(module);
   bind_streams(module);
   bind_linear(module);
   bind_norm_linear(module);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coda/blocks.h"
-#include "torch_view.h"
+#include "torch_gpu.h"
 
 namespace coda::python {
 

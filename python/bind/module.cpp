@@ -21,6 +21,7 @@ NB_MODULE(_core, module) {
   bind_memory(module);
   bind_training(module);
   bind_model(module);
+  bind_cli(module);
   module.attr("__version__") = CODA_VERSION;
   module.def("set_num_threads", &coda::set_num_threads, nb::arg("count"),
              "Threads a call may use; 0 asks for CODA_NUM_THREADS, else every core the process may run on.");

@@ -4,16 +4,29 @@
 #include <algorithm>
 #include <optional>
 
-namespace coda::python {
-namespace {
+#include "torch_gpu.h"
 
-// True when `object` is an instance of a class of a module that is already imported: no framework is ever imported.
+namespace coda::python {
+
 bool is_instance(nb::handle object, const char* module, const char* name) {
   const nb::handle loaded = PyDict_GetItemString(PyImport_GetModuleDict(), module);
   if (!loaded) return false;
   const nb::object type = nb::getattr(loaded, name, nb::none());
   return PyType_Check(type.ptr()) && PyObject_IsInstance(object.ptr(), type.ptr()) == 1;
 }
+
+void refuse_dtype(nb::handle object, const Place& place) {
+  const nb::str got(nb::getattr(object, "dtype", nb::str("an unknown type")));
+  throw TypeError(concat(place.text(), " has dtype ", got.c_str(),
+                         ", expected f32, bf16, f16 or f64, or i32 or i64 for indices: convert it first"));
+}
+
+void require_outside_autograd(nb::handle tensor, const Place& place) {
+  REQUIRE(ValueError, !nb::cast<bool>(tensor.attr("requires_grad")), place.text(),
+          " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
+}
+
+namespace {
 
 std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
@@ -29,12 +42,6 @@ std::string python_type(nb::handle object) {
       concat(place.text(), " is a ", python_type(object),
              ", expected a dense CPU tensor: a numpy array, a torch tensor, or any object with __dlpack__ or "
              "__array_interface__"));
-}
-
-[[noreturn]] void refuse_dtype(nb::handle object, const Place& place) {
-  const std::string got = text_of(nb::getattr(object, "dtype", nb::str("an unknown type")));
-  throw TypeError(concat(place.text(), " has dtype ", got,
-                         ", expected f32, bf16, f16 or f64, or i32 or i64 for indices: convert it first"));
 }
 
 std::optional<DType> dtype_of_numpy(nb::handle array, std::string_view typestr) {
@@ -91,50 +98,6 @@ Array import_numpy(nb::object array, const Place& place, Access access) {
   return result;
 }
 
-constexpr std::pair<DType, const char*> kTorchDtypes[] = {
-    {DType::F64, "float64"}, {DType::F32, "float32"}, {DType::BF16, "bfloat16"},
-    {DType::F16, "float16"}, {DType::I32, "int32"},   {DType::I64, "int64"},
-};
-
-nb::object torch_dtype(DType dtype) {
-  for (const auto& [ours, theirs] : kTorchDtypes)
-    if (ours == dtype) return nb::module_::import_("torch").attr(theirs);
-  INVARIANT(false, "torch has no dtype for ", name_of(dtype));
-}
-
-std::optional<DType> dtype_of_torch(nb::handle tensor) {
-  const std::string name = text_of(nb::object(tensor.attr("dtype")));  // "torch.float32"
-  for (const auto& [ours, theirs] : kTorchDtypes)
-    if (name == concat("torch.", theirs)) return ours;
-  return {};
-}
-
-nb::object torch_device(Device device) { return nb::str(device_text(device).c_str()); }
-
-// A torch tensor on a GPU, by its attributes: torch's DLPack would make the default stream wait, which no capture
-// allows.
-Array import_torch_on_gpu(nb::object tensor, const Place& place, Access access) {
-  if (nb::cast<bool>(tensor.attr("requires_grad")))
-    REQUIRE(ValueError, access == Access::Read, place.text(),
-            " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
-  if (access == Access::Read) tensor = tensor.attr("resolve_neg")();
-  const std::optional<DType> dtype = dtype_of_torch(tensor);
-  if (!dtype) refuse_dtype(tensor, place);
-  Array result{.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")())), .dtype = *dtype};
-  for (const nb::handle extent : nb::cast<nb::tuple>(tensor.attr("shape")))
-    result.shape.push_back(nb::cast<std::int64_t>(extent));
-  for (const nb::handle stride : nb::cast<nb::tuple>(tensor.attr("stride")()))
-    result.strides.push_back(nb::cast<std::int64_t>(stride));
-  result.device = {DeviceKind::Cuda, nb::cast<int>(tensor.attr("get_device")())};
-  result.framework = Framework::Torch;
-  result.owner = std::move(tensor);
-  return result;
-}
-
-bool is_torch_on_gpu(nb::handle object) {
-  return is_instance(object, "torch", "Tensor") && nb::cast<bool>(object.attr("is_cuda"));
-}
-
 void require_cpu(nb::handle object, const Place& place) {
   constexpr int kCpu = 1, kCudaHost = 3;  // DLPack's device kinds
   int kind = 0;
@@ -152,11 +115,10 @@ void require_cpu(nb::handle object, const Place& place) {
 Array import_dlpack(nb::object object, const Place& place, Access access) {
   require_cpu(object, place);
   const bool torch = is_instance(object, "torch", "Tensor");
-  if (torch && nb::cast<bool>(object.attr("requires_grad"))) {
-    REQUIRE(ValueError, access == Access::Read, place.text(),
-            " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
+  if (torch && access == Access::Write)
+    require_outside_autograd(object, place);
+  else if (torch && nb::cast<bool>(object.attr("requires_grad")))
     object = object.attr("detach")();
-  }
   if (torch && access == Access::Read) object = object.attr("resolve_neg")();  // DLPack loses a lazy minus
   nb::ndarray<nb::ro> array;
   nb::ndarray<> writable;
@@ -186,27 +148,6 @@ Array import_array(nb::handle object, const Place& place, Access access) {
   const bool readable = nb::hasattr(object, "__array_interface__") && access == Access::Read;
   if (!readable) refuse_type(object, place);
   return import_numpy(nb::module_::import_("numpy").attr("asarray")(object), place, access);
-}
-
-nb::object empty_on_gpu(const std::vector<std::int64_t>& shape, DType dtype, Device device) {
-  nb::list extents;
-  for (const std::int64_t extent : shape) extents.append(extent);
-  return nb::module_::import_("torch").attr("empty")(extents, nb::arg("dtype") = torch_dtype(dtype),
-                                                     nb::arg("device") = torch_device(device));
-}
-
-nb::object scalar_on_gpu(double value, DType dtype, Device device) {
-  return nb::module_::import_("torch").attr("full")(nb::make_tuple(), value, nb::arg("dtype") = torch_dtype(dtype),
-                                                    nb::arg("device") = torch_device(device));
-}
-
-void* current_stream(Device device) {
-  const nb::object stream = nb::module_::import_("torch").attr("cuda").attr("current_stream")(device.index);
-  return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream.attr("cuda_stream")));
-}
-
-Execution execution_on(Device device) {
-  return {.stream = device.kind == DeviceKind::Cuda ? current_stream(device) : nullptr};
 }
 
 nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& shape, Framework framework) {

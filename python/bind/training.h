@@ -26,7 +26,29 @@ struct StreamGradientObject {
   Framework framework = Framework::Numpy;
 };
 
-/// The main gradients of a call: a dict of names to tensors they are added to, or None.
+/// A tensor whose content a gradient takes the place of.
+struct FreshObject {
+  nb::object tensor;
+};
+
+/// A main gradient as Python gives it, a tensor or a Fresh one, with what owns its memory.
+class MainObject {
+ public:
+  MainObject(const nb::object& given, const Place& place) : is_fresh_(nb::isinstance<FreshObject>(given)) {
+    const nb::object tensor = is_fresh_ ? nb::cast<const FreshObject&>(given).tensor : given;
+    array_ = import_array(tensor, place, Access::Write);
+  }
+
+  MainGradient main() const {
+    return {array_.view(), is_fresh_ ? MainGradient::Content::Fresh : MainGradient::Content::Kept};
+  }
+
+ private:
+  bool is_fresh_;
+  Array array_;
+};
+
+/// The main gradients of a call: a dict of names to tensors they are added to, or Fresh ones, or None.
 class Into {
  public:
   Into(std::string_view call, const nb::object& given, std::initializer_list<std::string_view> known) {
@@ -39,13 +61,13 @@ class Into {
       for (const std::string_view each : known) names += concat(names.empty() ? "" : ", ", each);
       REQUIRE(ValueError, std::find(known.begin(), known.end(), name) != known.end(), call, ": into names '", name,
               "', expected some of ", names);
-      held_.emplace(name, import_array(object, {call, concat("into '", name, "'")}, Access::Write));
+      held_.emplace(name, MainObject(nb::borrow(object), {call, concat("into '", name, "'")}));
     }
   }
 
   MainGradient of(const std::string& name) const {
     const auto found = held_.find(name);
-    return found == held_.end() ? MainGradient() : MainGradient(found->second.view());
+    return found == held_.end() ? MainGradient() : found->second.main();
   }
 
   QkvGradients qkv() const {
@@ -54,7 +76,7 @@ class Into {
   MlpGradients mlp() const { return {of("gate"), of("up"), of("gate_bias"), of("up_bias")}; }
 
  private:
-  std::map<std::string, Array> held_;
+  std::map<std::string, MainObject> held_;
 };
 
 }  // namespace coda::python

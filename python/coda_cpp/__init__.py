@@ -23,7 +23,7 @@ from .differentiate import Backward, differentiate, with_saved
 from .epilogue import (Col, Epilogue, Output, Partials, Row, Scalar, Tile, col_index, constant, epilogue, output,
                        row_index)
 from .errors import Error
-from .gemm import Plan, Segment, Timing, candidates, elementwise, gemm, prepare, segment, tune
+from .gemm import Plan, Segment, Timing, candidates, elementwise, gemm, prepare, segment, tune, tuning
 
 
 def __getattr__(name: str):

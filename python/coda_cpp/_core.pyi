@@ -686,6 +686,15 @@ class Prepared:
         The schedule it runs with, as text; None for a backend without schedules.
         """
 
+class Tuning:
+    """Products tuned at their first run; coda_cpp.tuning is the interface."""
+
+    def __init__(self) -> None: ...
+
+    def begin(self, rounds: int, progress: object | None) -> None: ...
+
+    def end(self) -> None: ...
+
 def prepare(a: object | None, b: object | None, segments: Sequence[tuple[Program, dict]], schedule: str = '', backend: str = '') -> Prepared:
     """A call made ready; coda_cpp.prepare is the interface."""
 
@@ -800,6 +809,16 @@ def use_gpu_memory(allocate: object, release: object) -> None:
     From now on memory of GPUs comes from these functions: allocate(bytes, index, stream) gives an address aligned to 256 bytes for work on that CUstream, release(address) takes it back behind what is queued there. Once a process.
     """
 
+class Fresh:
+    """
+    A tensor given as a main gradient whose content the gradient takes the place of: memory that was never written will do.
+    """
+
+    def __init__(self, tensor: object) -> None: ...
+
+    @property
+    def tensor(self) -> object: ...
+
 class SavedStream:
     """What a backward keeps of a NormedStream."""
 
@@ -844,7 +863,9 @@ def linear_backward(d_out: object, weight: object) -> object:
     """d_out @ weight, the gradient (T, k) by y of y @ weight.T."""
 
 def add_weight_gradient(d_out: object, y: object, into: object) -> None:
-    """into += d_out.T @ y, the gradient (n, k) by W of y @ W.T."""
+    """
+    into (n, k) += d_out.T @ y, the gradient by W of y @ W.T; into may be a Fresh.
+    """
 
 def norm_linear_backward(d_out: object, out: object, stream: SavedStream, norm: RmsNorm, weight: object, bias: object | None = None, *, into: object | None = None) -> StreamGradient:
     """

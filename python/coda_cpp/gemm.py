@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, NamedTuple, Sequence
 
 from . import _core, epilogues
 from .epilogue import Epilogue
@@ -108,6 +109,24 @@ def tune(a: Any, b: Any, epilogue: Any = "identity", /, *, rounds: int = 30, rec
     """
     segments, _ = _segments(b if _is_concat(b) else a, epilogue, operands)
     return [Timing(*row) for row in _core.tune(a, b, segments, rounds, record, progress)]
+
+
+@contextlib.contextmanager
+def tuning(*, rounds: int = 30, progress: Callable[[str, int, int], None] | None = None) -> Iterator[None]:
+    """Inside, a product that runs on a GPU for the first time is tuned before, in every thread, as :func:`tune` does it,
+    unless a choice is recorded for it: a training step or a request inside tunes all of its products, of blocks too.
+
+    Each takes a second or two, once a machine. One that a CUDA graph captures is not tuned, nor, with a warning, one
+    whose outputs' copies find no memory.
+    """
+    if rounds < 1:
+        raise ValueError(f"tuning: got {rounds} rounds, expected 1 or more")
+    switch = _core.Tuning()
+    switch.begin(rounds, progress)
+    try:
+        yield
+    finally:
+        switch.end()
 
 
 def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backend: str | None = None,

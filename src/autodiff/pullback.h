@@ -53,10 +53,10 @@ class Pullback {
 
   void receive(NodeId to, const Value& value, const Type& domain);
   void receive_part(NodeId to, int member, const Value& value, const Type& domain);
-  Flow joined(const Parts& parts);
-  Flow over_rows(const Flow& flow);
-  Value split_of(const Flow& flow, int member, const Pairing& pairing);
+  const Operand& output_of(NodeId id) const;
+  void name(NodeId id, const Value& value);
 
+  // The rules, in rules.cpp.
   void pull(NodeId id, const Flow& flow);
   void pull_map(NodeId id, const Flow& flow);
   void pull_split(const Node& node, const Flow& flow);
@@ -64,8 +64,9 @@ class Pullback {
   void pull_span_sum(const Node& node, const Flow& flow);
   void pull_reduce(NodeId id, const Flow& flow);
   void pull_select_col(const Node& node, const Flow& flow);
-  const Operand& output_of(NodeId id) const;
-  void name(NodeId id, const Value& value);
+  Value split_of(const Flow& flow, int member, const Pairing& pairing);
+  Flow joined(const Parts& parts);
+  Flow over_rows(const Flow& flow);
 
   Builder& b_;
   const Program& forward_;

@@ -111,7 +111,7 @@ struct Term {
   bool is_negative;
 };
 
-// The terms of a tile, products with sums multiplied out.
+// The terms of a tile, products with sums multiplied out; the first has the sign of the whole.
 std::vector<Term> terms_of(Program::Data& data, const Term& whole) {
   const Node node = node_of(data, whole.id);
   const auto is_sum = [&](NodeId id) {
@@ -142,11 +142,15 @@ void store_reduction(Program::Data& data, NodeId of, Node store, Axis axis, std:
   append(data, std::move(store));
 }
 
-// Stores each term to an output of its own, the first to that of the sum.
+// Stores each term to an output of its own, the first to that of the sum. A sum with a term that is no tile, such as
+// that of a row, stays whole: only tiles are reduced.
 std::vector<SumTerm> store_apart(Program::Data& data, const Node& store, NodeId sum, Axis axis, std::int64_t width) {
   const Operand operand = data.operands[static_cast<std::size_t>(store.index)];
   std::vector<SumTerm> stored;
-  for (const Term& term : terms_of(data, {sum, false})) {
+  std::vector<Term> terms = terms_of(data, {sum, false});
+  const auto is_tile = [&](const Term& term) { return node_of(data, term.id).type == Type{Shape::Tile}; };
+  if (!std::ranges::all_of(terms, is_tile)) terms = {{sum, false}};
+  for (const Term& term : terms) {
     Node to = store;
     if (!stored.empty()) {
       to.index = static_cast<int>(data.operands.size());
@@ -239,10 +243,7 @@ Program put_together(const Program& program, const std::map<std::string, std::ve
     std::optional<NodeId> total;
     for (const SumTerm& term : sum) {
       const NodeId tile = placed[static_cast<std::size_t>(program.node(found.at(term.output).first).args[0])];
-      if (total)
-        total = append_map(data, term.is_negative ? Op::Sub : Op::Add, {*total, tile});
-      else
-        total = term.is_negative ? append_map(data, Op::Neg, {tile}) : tile;
+      total = total ? append_map(data, term.is_negative ? Op::Sub : Op::Add, {*total, tile}) : tile;
     }
     const Node& reduction = program.node(found.at(output).first);
     Node store = program.node(found.at(output).second);

@@ -32,10 +32,26 @@ Tensor fewer_along(const TensorView& partials, Reduction op, Axis axis, std::int
   return fewer;
 }
 
-Program col_sums_program() {
-  Builder b("add_col_sums");
-  b.store("into", b.load_partials("partials", Reduction::Sum, Axis::Col).named("sum"), {.accumulate = true});
+Program col_sums_program(bool accumulate) {
+  Builder b(accumulate ? "add_col_sums" : "col_sums");
+  b.store("into", b.load_partials("partials", Reduction::Sum, Axis::Col).named("sum"), {.accumulate = accumulate});
   return b.build();
+}
+
+/// What a sum of no rows leaves in the place of what was there.
+Program zeros_program() {
+  Builder b("zeros");
+  b.store("into", b.col_index() * 0.0);  // a row, as a constant is none
+  return b.build();
+}
+
+/// Adds to the segments of a launch what sums up one tensor of partials.
+void push_sum(const ColSum& sum, const TensorView& partials, std::vector<Segment>& segments) {
+  static const Program add = col_sums_program(true), write = col_sums_program(false), zeros = zeros_program();
+  if (partials.shape(0) > 0)
+    segments.push_back({sum.into.is_fresh() ? write : add, {{"partials", partials}, {"into", *sum.into}}});
+  else if (sum.into.is_fresh())
+    segments.push_back({zeros, {{"into", *sum.into}}});
 }
 
 }  // namespace
@@ -79,13 +95,20 @@ TensorView RowSums::part(std::size_t index) const {
 
 std::int64_t col_partial_count(std::int64_t rows) { return ceil_div(rows, kColPartialWidth); }
 
-void add_col_sums(const TensorView& partials, const TensorView& into, const Execution& where) {
-  const std::int64_t count = partials.shape(0);
-  if (count == 0) return;
-  if (count > kMaxPartials)
-    return add_col_sums(fewer_along(partials, Reduction::Sum, Axis::Col, kPartialUnit, where), into, where);
-  static const Program program = col_sums_program();
-  elementwise(1, partials.shape(1), program, {{"partials", partials}, {"into", into}}, {}, where);
+void add_col_sums(const std::vector<ColSum>& sums, const Execution& where) {
+  std::vector<Tensor> made;
+  std::vector<std::int64_t> cols;
+  std::vector<Segment> segments;
+  for (const ColSum& sum : sums) {
+    TensorView partials = sum.partials;
+    while (partials.shape(0) > kMaxPartials) {
+      made.push_back(fewer_along(partials, Reduction::Sum, Axis::Col, kPartialUnit, where));
+      partials = made.back();
+    }
+    push_sum(sum, partials, segments);
+    if (segments.size() > cols.size()) cols.push_back(partials.shape(1));
+  }
+  if (!segments.empty()) elementwise(1, cols, segments, {}, where);
 }
 
 }  // namespace coda

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "coda/backend.h"
+#include "coda/main_gradient.h"
 #include "coda/program.h"
 #include "coda/tensor.h"
 
@@ -49,7 +50,12 @@ class RowSums {
 inline constexpr std::int64_t kColPartialWidth = 64;
 std::int64_t col_partial_count(std::int64_t rows);
 
-/// into (n,) += the sums over all rows of partials (count, n), in a fixed order.
-void add_col_sums(const TensorView& partials, const TensorView& into, const Execution& where);
+/// into (n,) += the sums over all rows of partials (count, n), in a fixed order; all in one launch, but for what makes
+/// fewer partials where a load does not finish them.
+struct ColSum {
+  TensorView partials;
+  MainGradient into;
+};
+void add_col_sums(const std::vector<ColSum>& sums, const Execution& where);
 
 }  // namespace coda

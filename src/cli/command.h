@@ -3,6 +3,9 @@
 
 #include <CLI/CLI11.hpp>
 #include <functional>
+#include <vector>
+
+#include "coda/cuda.h"
 
 namespace coda::cli {
 
@@ -17,10 +20,12 @@ inline constexpr int kOk = 0;
 inline constexpr int kProblem = 1;
 inline constexpr int kUsage = 2;
 
-Command doctor_command(CLI::App& coda);
+/// `host`: see run().
+Command doctor_command(CLI::App& coda, const std::vector<Diagnosis>& host);
 Command cache_command(CLI::App& coda);
 Command dump_command(CLI::App& coda);
 Command explain_command(CLI::App& coda);
+Command explain_layer_command(CLI::App& explain);
 Command tune_command(CLI::App& coda);
 
 }  // namespace coda::cli

@@ -5,7 +5,6 @@
 
 #include "cli/command.h"
 #include "cli/table.h"
-#include "coda/cuda.h"
 
 namespace coda::cli {
 namespace {
@@ -42,14 +41,15 @@ void print_json(const std::vector<Diagnosis>& rows) {
 
 }  // namespace
 
-Command doctor_command(CLI::App& coda) {
+Command doctor_command(CLI::App& coda, const std::vector<Diagnosis>& host) {
   CLI::App* app =
       coda.add_subcommand("doctor", "Say whether kernels can be compiled and run here, and what to do if not");
   app->footer("Exit status: 0 when all is good, else 1.\nExample:\n  coda doctor --json");
   const auto json = std::make_shared<bool>(false);
   app->add_flag("--json", *json, "Print JSON");
-  return {app, [json] {
-            const std::vector<Diagnosis> rows = diagnose();
+  return {app, [json, host] {
+            std::vector<Diagnosis> rows = diagnose();
+            rows.insert(rows.end(), host.begin(), host.end());
             if (*json)
               print_json(rows);
             else

@@ -112,7 +112,13 @@ Command explain_command(CLI::App& coda) {
   app->add_option("--gb-per-s", options->gb_per_s, "Rate of memory, in 10^9 bytes a second")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  return {app, [options] { return explain(*options); }};
+  // PROGRAM, unless it is a layer.
+  app->get_option("PROGRAM")->required(false);
+  const Command layer = explain_layer_command(*app);
+  app->final_callback([layer, options] {
+    if (!layer.app->parsed() && options->product.program.empty()) throw CLI::RequiredError("PROGRAM");
+  });
+  return {app, [layer, options] { return layer.app->parsed() ? layer.run() : explain(*options); }};
 }
 
 }  // namespace coda::cli

@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "cuda/backend.h"
 #include "cuda/compile/nvrtc.h"
+#include "cuda/emit/distinct.h"
+#include "cuda/emit/elementwise.h"
 #include "cuda/emit/kernel.h"
 #include "cuda/launch/layout.h"
 
@@ -16,9 +18,9 @@ constexpr const char* kGpu = "NVIDIA H200";
 KernelReport written(const Problem& problem, const Schedule* schedule, const Arch& arch) {
   KernelReport report;
   if (problem.a.parts.empty()) {
-    const cuda::SegmentSpec spec = cuda::specialise_elementwise(problem);
-    report.name = spec.program.name();
-    report.text = cuda::emit_elementwise(spec);
+    const std::vector<cuda::SegmentSpec> segments = cuda::specialise_elementwise(problem);
+    report.name = cuda::joined_names(segments);
+    report.text = cuda::emit_elementwise(segments);
     return report;
   }
   const cuda::KernelSpec spec = cuda::scheduled(problem, schedule, arch, kMultiprocessors, kGpu);

@@ -32,6 +32,19 @@ void check_accumulators(const Place& place, const Program& program, int availabl
   REQUIRE(ValueError, read == available, got, ", but B is a pair, which gives 2: pass one matrix as B");
 }
 
+// What messages call a segment: −1 where there is one.
+int number_of(std::span<const Segment> segments, std::size_t i) {
+  return segments.size() > 1 ? static_cast<int>(i) : -1;
+}
+
+// Where the tensors of an elementwise pass must be: where the first of them is.
+Home home_of(std::string_view call, std::span<const Segment> segments) {
+  for (std::size_t i = 0; i < segments.size(); ++i)
+    if (const Operands& operands = segments[i].operands; !operands.empty())
+      return {operands[0].tensor.device(), operand_text({call, number_of(segments, i)}, operands[0].name)};
+  return {};
+}
+
 void bind_segment(Place place, const Segment& segment, int accumulators, BoundSegment& bound) {
   check_accumulators(place, segment.program, accumulators);
   check_columns(place, segment.program);
@@ -52,8 +65,7 @@ Problem bind(std::string_view call, const Factor& a, const Factor& b, std::span<
     BoundSegment bound{.row = row, .col = col};
     bound.rows = extents.rows[a.view == View::Concat ? i : 0];
     bound.cols = extents.cols[b.view == View::Concat ? i : 0];
-    const Place place{
-        call, segments.size() > 1 ? static_cast<int>(i) : -1, bound.rows, bound.cols, {problem.device, "A"}};
+    const Place place{call, number_of(segments, i), bound.rows, bound.cols, {problem.device, "A"}};
     bind_segment(place, segments[i], b.view == View::Pair ? 2 : 1, bound);
     if (a.view == View::Concat) row += bound.rows;
     if (b.view == View::Concat) col += bound.cols;
@@ -64,17 +76,24 @@ Problem bind(std::string_view call, const Factor& a, const Factor& b, std::span<
 }
 
 Problem bind_elementwise(std::string_view call, std::int64_t rows, std::int64_t cols, const Segment& segment) {
-  REQUIRE(ValueError, rows >= 0 && cols >= 0, call, ": got an output of ", rows, " rows and ", cols,
-          " columns, expected 0 or more of each");
-  Problem problem{.call = std::string(call), .m = rows, .n = cols};
-  BoundSegment bound{.rows = rows, .cols = cols};
-  Home home;
-  if (!segment.operands.empty()) {
-    problem.device = segment.operands[0].tensor.device();
-    home = {problem.device, concat("operand '", segment.operands[0].name, "'")};
+  return bind_elementwise(call, rows, {&cols, 1}, {&segment, 1});
+}
+
+Problem bind_elementwise(std::string_view call, std::int64_t rows, std::span<const std::int64_t> cols,
+                         std::span<const Segment> segments) {
+  REQUIRE(ValueError, !segments.empty() && cols.size() == segments.size(), call, ": got ", segments.size(),
+          " segments and ", cols.size(), " numbers of columns, expected as many of each, at least 1");
+  Problem problem{.call = std::string(call), .m = rows};
+  const Home home = home_of(call, segments);
+  problem.device = home.device;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    REQUIRE(ValueError, rows >= 0 && cols[i] >= 0, call, ": got an output of ", rows, " rows and ", cols[i],
+            " columns, expected 0 or more of each");
+    BoundSegment bound{.col = problem.n, .rows = rows, .cols = cols[i]};
+    bind_segment({call, number_of(segments, i), rows, cols[i], home}, segments[i], 0, bound);
+    problem.n += cols[i];
+    problem.segments.push_back(std::move(bound));
   }
-  bind_segment({call, -1, rows, cols, home}, segment, 0, bound);
-  problem.segments.push_back(std::move(bound));
   check_memory(problem);
   return problem;
 }

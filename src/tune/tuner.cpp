@@ -8,9 +8,12 @@
 #include "coda/gemm.h"
 #include "coda/tune.h"
 #include "core/check.h"
+#include "core/log.h"
 #include "core/thread_count.h"
 #include "cuda/backend.h"
+#include "cuda/launch/gpu.h"
 #include "cuda/launch/layout.h"
+#include "problem/before_plan.h"
 #include "tune/timer.h"
 
 namespace coda {
@@ -174,6 +177,18 @@ class Tuner {
   std::vector<Timing> timings_;
 };
 
+RecordKey key_of(const Problem& problem) {
+  return cuda::record_key(problem, cuda::specialise(problem), cuda::gpu(problem.device.index).name);
+}
+
+// A product on a GPU that has several schedules and no recorded choice.
+bool is_open(const Problem& problem, void* stream) {
+  if (problem.device.kind != DeviceKind::Cuda || problem.a.parts.empty() || problem.m == 0 || problem.n == 0)
+    return false;
+  return !cuda::is_capturing(static_cast<cuda::Stream>(stream)) && !cuda::cuda_backend().refuses(problem) &&
+         !find_record(key_of(problem));
+}
+
 }  // namespace
 
 std::vector<Timing> tune(const Problem& problem, const TuneOptions& options) {
@@ -186,11 +201,25 @@ std::vector<Timing> tune(const Problem& problem, const TuneOptions& options) {
           ", expected an output that is not empty");
   const std::vector<Candidate> list = cuda::cuda_backend().candidates(problem);
   std::vector<Timing> timings = Tuner(problem, list, options).run();
-  if (options.record) {
-    const RecordKey key = cuda::record_key(problem, cuda::specialise(problem), cuda::gpu(problem.device.index).name);
-    keep_record({key, timings[0].schedule, timings[0].milliseconds, today()});
-  }
+  if (options.record) keep_record({key_of(problem), timings[0].schedule, timings[0].milliseconds, today()});
   return timings;
 }
+
+Tuning::Tuning(TuneOptions options) {
+  REQUIRE(ValueError, options.record,
+          "Tuning: got options that record nothing, expected record: later plans look there");
+  before_ = set_before_plan(std::make_shared<BeforePlan>([options](const Problem& problem, void* stream) {
+    if (!is_open(problem, stream)) return;
+    TuneOptions of_call = options;
+    of_call.stream = stream;
+    try {
+      tune(problem, of_call);
+    } catch (const OutOfMemoryError& error) {
+      warn_once("tuning without memory", concat(error.what(), "; products that find none keep their first schedule"));
+    }
+  }));
+}
+
+Tuning::~Tuning() { set_before_plan(std::static_pointer_cast<const BeforePlan>(before_)); }
 
 }  // namespace coda

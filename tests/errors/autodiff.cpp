@@ -165,17 +165,40 @@ TEST(DifferentiateErrors, Options) {
   });
 }
 
+// Multiplied out, in search of a way without z, the gradient by `sum` has a term that is a row, no tile: the gradient
+// by out.
+Program with_a_row_among_terms() {
+  return parse_program(R"(program row_term {
+    in sum: col partials(sum, row)
+    out lse: col f32 partials(lse, row, 64)
+    out out: row f32 partials(sum, col, 64)
+    z = acc(0)
+    v1 = reduce(z, lse, row, 64)
+    store(lse, v1)
+    v3 = load(sum)
+    v4 = add(v3, z)
+    v5 = split(v4, 0, halves(8, 8))
+    v6 = join(v5, v5, halves(8, 8))
+    v7 = reduce(v6, sum, col, 64)
+    store(out, v7)
+  })");
+}
+
 TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
   const std::string cure =
       ", which is neither stored nor follows from what is: store it (with_saved), or let the accumulator be computed "
       "again (recompute_acc)";
-  Builder unnamed("unnamed"), masked("masked"), shifted("shifted");
+  Builder unnamed("unnamed"), masked("masked"), shifted("shifted"), by_row("by_row"), divided("divided");
   unnamed.store("out", exp(unnamed.acc()) * tanh(unnamed.acc()));
   masked.store("z", masked.acc() * masked.load_col("mask"));
   masked.store("out", square(masked.acc()));
   const Value x = shifted.acc() + shifted.load_tile("residual");
   shifted.store("x", x);
   shifted.store("out", square(shifted.acc()));
+  by_row.store("z", by_row.acc() * exp(by_row.load_row("row")));
+  by_row.store("out", square(by_row.acc()));
+  divided.store("z", exp(divided.load_col("col")) / divided.acc());
+  divided.store("out", square(divided.acc()));
   const std::vector<Cotangent> out{Cotangent::load("out")};
   expect_errors({
       {typeid(ValueError), "differentiate: program 'bias_gelu': the backward needs value 'z'" + cure,
@@ -184,6 +207,10 @@ TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
        differentiating(unnamed.build(), {"acc0"}, out)},
       {typeid(ValueError), "differentiate: program 'masked': the backward needs value 'acc0'" + cure,
        differentiating(masked.build(), {"acc0"}, {Cotangent::none("z"), Cotangent::load("out")})},
+      {typeid(ValueError), "differentiate: program 'by_row': the backward needs value 'acc0'" + cure,
+       differentiating(by_row.build(), {"acc0"}, {Cotangent::none("z"), Cotangent::load("out")})},
+      {typeid(ValueError), "differentiate: program 'divided': the backward needs value 'acc0'" + cure,
+       differentiating(divided.build(), {"acc0"}, {Cotangent::none("z"), Cotangent::load("out")})},
       {typeid(ValueError), "differentiate: program 'shifted': the backward needs value 'acc0'" + cure,
        differentiating(shifted.build(), {"acc0"}, {Cotangent::none("x"), Cotangent::load("out")})},
       {typeid(ValueError), "differentiate: program 'rms_rope': the backward needs value 'z'" + cure,
@@ -192,6 +219,8 @@ TEST(DifferentiateErrors, ValuesThatCannotBeHad) {
        differentiating(epilogues::sigmoid(), {"acc0"}, out, {.saved = std::vector<std::string>{}})},
       {typeid(ValueError), "differentiate: program 'sigmoid': the backward needs value 'acc0'" + cure,
        differentiating(epilogues::sigmoid(), {"acc0"}, out, {.remade = {"out"}})},
+      {typeid(ValueError), "differentiate: program 'row_term': the backward needs value 'acc0'" + cure,
+       differentiating(with_a_row_among_terms(), {"acc0", "sum"}, {Cotangent::load("lse"), Cotangent::load("out")})},
   });
 }
 

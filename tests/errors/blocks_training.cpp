@@ -175,6 +175,11 @@ TEST(TrainingErrors, Attention) {
        [&] { causal_attention_backward(f.x, f.x, f.x, f.x, {f.x, f.x}, shape); }},
       {typeid(TypeError), "causal_attention_backward: d_out has dtype bf16, expected f32, that of q",
        [&] { causal_attention_backward(zeros({3, 8}, DType::BF16), f.x, f.x, f.x, saved, shape); }},
+      {typeid(TypeError), "causal_attention_backward: saved.out has dtype bf16, expected f32, that of q",
+       [&] { causal_attention_backward(f.x, f.x, f.x, f.x, {zeros({3, 8}, DType::BF16), saved.lse}, shape); }},
+      {typeid(TypeError),
+       "causal_attention_backward: saved.lse has dtype bf16, expected f32, as causal_attention_saved left it",
+       [&] { causal_attention_backward(f.x, f.x, f.x, f.x, {f.x, zeros({3, 2}, DType::BF16)}, shape); }},
   });
 }
 

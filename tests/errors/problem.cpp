@@ -93,6 +93,15 @@ TEST(BindErrors, OfExtentsHaveTheirText) {
        [] { (void)bind("gemm", f32({4, 6}), f32({6, 8}), {}); }},
       {typeid(ValueError), "elementwise: got an output of -1 rows and 8 columns, expected 0 or more of each",
        [] { bind_pass(-1, 8, copy(), {}); }},
+      {typeid(ValueError), "elementwise: got 1 segments and 2 numbers of columns, expected as many of each, at least 1",
+       side_by_side({8, 8}, {{copy(), {{"x", f32({4, 8})}, {"out", f32({4, 8})}}}})},
+      {typeid(ValueError), "elementwise: got 0 segments and 0 numbers of columns, expected as many of each, at least 1",
+       side_by_side({}, {})},
+      {typeid(ValueError),
+       "elementwise: operand 'x' of segment 1 has shape [4, 8], expected [4, 6] (M, N): a tile covers "
+       "the whole output",
+       side_by_side({8, 6}, {{copy(), {{"x", f32({4, 8})}, {"out", f32({4, 8})}}},
+                             {copy(), {{"x", f32({4, 8})}, {"out", f32({4, 6})}}}})},
   });
 }
 

@@ -34,4 +34,10 @@ inline void bind_pass(std::int64_t rows, std::int64_t cols, const Program& progr
   (void)bind_elementwise("elementwise", rows, cols, {program, operands});
 }
 
+inline auto side_by_side(std::vector<std::int64_t> cols, std::vector<Segment> segments) {
+  return [cols = std::move(cols), segments = std::move(segments)] {
+    (void)bind_elementwise("elementwise", 4, cols, segments);
+  };
+}
+
 }  // namespace coda::testing_support

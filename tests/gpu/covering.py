@@ -12,7 +12,7 @@ class Covering:
         self.axes = axes
         self.random = random.Random(seed)
         self.covered = set()
-        self.total = sum(len(axes[x]) * len(axes[y]) for x, y in itertools.combinations(axes, 2))
+        self.wanted = {(x, one, y, other) for x, y in itertools.combinations(axes, 2) for one in axes[x] for other in axes[y]}
 
     def pairs(self, case):
         return {(x, case[x], y, case[y]) for x, y in itertools.combinations(self.axes, 2)}
@@ -23,4 +23,4 @@ class Covering:
         return max(drawn, key=lambda case: len(self.pairs(case) - self.covered))
 
     def accept(self, case):
-        self.covered |= self.pairs(case)
+        self.covered |= self.pairs(case) & self.wanted  # a mended case may have values that are on no axis

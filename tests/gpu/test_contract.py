@@ -188,6 +188,30 @@ def test_tuning_records_a_choice_that_later_plans_take_and_touches_no_output():
     assert coda.prepare(a[:200], w.T, program, out=out[:200]).schedule == timings[0].schedule
 
 
+def test_products_inside_tuning_are_tuned_once_those_of_blocks_too():
+    x, norm = matrix(192, 448), coda.blocks.RmsNorm(torch.ones(448, device="cuda").bfloat16(), 1e-5)
+    w, main = matrix(328, 448), torch.full((328, 448), 2.0, device="cuda")
+    stream = coda.blocks.enter_norm(x, norm)
+    expected = coda.blocks.norm_linear(stream, norm, w)
+    coda.training.add_weight_gradient(expected, x, main)
+    added, told = main.clone(), []
+    main.fill_(2)
+    with coda.tuning(rounds=6, progress=lambda *step: told.append(step)):
+        got = coda.blocks.norm_linear(stream, norm, w)
+        first = len(told)
+        coda.blocks.norm_linear(stream, norm, w)
+        assert 0 < first == len(told)
+        coda.training.add_weight_gradient(got, x, main)
+        assert len(told) > first
+    torch.testing.assert_close(got, expected, rtol=2**-7, atol=2**-7 * expected.abs().max().item())
+    torch.testing.assert_close(main, added, rtol=2**-7, atol=2**-7 * added.abs().max().item())
+    tuned = len(told)
+    coda.blocks.norm_linear(stream, norm, w[:320])
+    with coda.tuning(progress=lambda *step: told.append(step)):
+        coda.blocks.norm_linear(stream, norm, w)
+    assert len(told) == tuned
+
+
 def test_a_second_process_gives_the_same_bits(tmp_path):
     script = """
 import sys, torch, coda_cpp as coda
@@ -223,7 +247,7 @@ def test_every_candidate_has_a_reason_and_fits():
      "gemm: backend 'fast' cannot run this: the tensors are on cuda:0, where it does not run"),
     (lambda: coda.gemm(matrix(8, 8), matrix(8, 8), heads_of_four()), coda.errors.NotImplementedError,
      "gemm: no backend runs this on cuda:0: 'cuda': program 'heads_of_four' sums over heads of 4 columns, expected one "
-     "multiple of 8"),
+     "width of at least 8"),
     (lambda: coda.prepare(matrix(8, 8), matrix(8, 8), schedule="128x256 cooperative, 6 stages, cluster 1x1, raster 8, "
                           "sub 64, buffers 2+2"), coda.errors.NotImplementedError,
      "gemm: schedule '128x256 cooperative, 6 stages, cluster 1x1, raster 8, sub 64, buffers 2+2' does not fit: it needs "

@@ -56,7 +56,7 @@ def test_covering_sample():
                 ran += 1
             assert len(failures) < 8, f"seed {seed}\n" + "\n".join(failures)
         pool.shutdown(cancel_futures=True)  # the batch ahead
-    print(f"\nseed {seed}: {ran} cases, {refused} refused as not fitting, {len(covering.covered)} of {covering.total} "
+    print(f"\nseed {seed}: {ran} cases, {refused} refused as not fitting, {len(covering.covered)} of {len(covering.wanted)} "
           f"pairs covered")
     assert not failures, f"seed {seed}\n" + "\n".join(failures)
     assert refused < ran, "most cases drawn fit no schedule: mend() should know why"

@@ -224,3 +224,12 @@ def test_threads_are_set_and_asked():
         assert coda.num_threads() == 1
     finally:
         coda.set_num_threads(before)
+
+
+def test_tuning_leaves_the_cpu_alone():
+    told, a = [], np.ones((3, 5), np.float32)
+    with coda.tuning(progress=lambda *step: told.append(step)):
+        assert (coda.gemm(a, a.T) == 5).all()
+    assert not told
+    with pytest.raises(coda.errors.ValueError, match=r"^tuning: got 0 rounds, expected 1 or more$"), coda.tuning(rounds=0):
+        pass

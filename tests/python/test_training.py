@@ -214,8 +214,9 @@ def test_lean_keeps_less():
     assert kept["fast"] == kept["lean"] + 2 * F + 2 * 4  # the activation; two partial sums a norm instead of one
 
 
+@pytest.mark.parametrize("fresh", [False, True], ids=["added", "fresh"])
 @pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
-def test_norm_linear_and_gated_mlp_alone(make):
+def test_norm_linear_and_gated_mlp_alone(make, fresh):
     rng = generator()
     draw = lambda *shape: (rng.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
     x, gamma, gate, up, down, weight = draw(T, D), 1 + draw(D), draw(F, D), draw(F, D), draw(D, F), draw(V, D)
@@ -232,18 +233,20 @@ def test_norm_linear_and_gated_mlp_alone(make):
     stream = blocks.enter_norm(x, norm)
     saved = training.saved_stream(stream)
     zeros = lambda like: make(np.zeros_like(np.asarray(like)))
-    into = {"gate": zeros(gate), "up": zeros(up)}
-    d_gamma, d_weight = zeros(gamma), zeros(weight)
+    given = lambda like: make(np.full_like(np.asarray(like), np.nan)) if fresh else zeros(like)
+    main = lambda tensor: training.Fresh(tensor) if fresh else tensor
+    d_gate, d_up, d_gamma, d_weight = given(gate), given(up), zeros(gamma), given(weight)
+    into = {"gate": main(d_gate), "up": main(d_up)}
     mlp = training.gated_mlp_saved(stream, norm, gate, up)
     out = blocks.norm_linear(stream, norm, weight)
-    first = training.norm_linear_backward(d_out, out, saved, norm, weight, into={"weight": d_weight})
+    first = training.norm_linear_backward(d_out, out, saved, norm, weight, into={"weight": main(d_weight)})
     second, again = training.gated_mlp_backward(d_y, down, mlp, saved, norm, gate, up, remake_y=True, into=into)
     np.testing.assert_allclose(again, mlp.y, rtol=1e-5, atol=1e-6)
     d_x = training.stream_backward(first, saved, norm, into={"norm_weight": d_gamma})
     second.add_residual(d_x)
     d_x = training.stream_backward(second, saved, norm, into={"norm_weight": d_gamma})
     assert isinstance(d_x, type(x))
-    for got, leaf in ((d_x, tx), (d_gamma, tg), (d_weight, tweight), (into["gate"], tgate), (into["up"], tup)):
+    for got, leaf in ((d_x, tx), (d_gamma, tg), (d_weight, tweight), (d_gate, tgate), (d_up, tup)):
         expected = leaf.grad.numpy()
         np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
 

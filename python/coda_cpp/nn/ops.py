@@ -39,14 +39,18 @@ def _(attention, x, weights, cos, sin, names, gate, head, eps, policy, main_grad
     return [x.new_empty(shape, dtype=torch.float32 if is_sum else x.dtype) for shape, is_sum in shapes.values()]
 
 
+def _empty_like(tensor):
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
 def _run_backward(plan, gradients, attention, x, saved, weights, cos, sin, wanted, main):
     """[gradient of each of `wanted`]; those by weights in `main` are added there and left out."""
     named = dict(zip(plan.names, weights))
-    fresh = {name: torch.zeros_like(named[name], memory_format=torch.contiguous_format)
-             for name in wanted if name in named and name not in main}
+    fresh = {name: _empty_like(named[name]) for name in wanted if name in named and name not in main}
+    into = {name: training.Fresh(tensor) for name, tensor in fresh.items()} | main
     given = {name: gradient.contiguous() for name, gradient in zip(plan.results, gradients) if gradient is not None}
     found = fresh | dict(zip(("attention", "x"), pieces.backward(
-        plan, given, attention, x, dict(zip((*plan.results, *plan.kept), saved)), named, cos, sin, fresh | main,
+        plan, given, attention, x, dict(zip((*plan.results, *plan.kept), saved)), named, cos, sin, into,
         "attention" in wanted)))
     return [found[name] for name in wanted if name not in main]
 
@@ -66,7 +70,7 @@ def _(gradients, attention, x, saved, weights, cos, sin, names, gate, head, eps,
     plan = _plan(names, gate, head, eps, policy)
     like = dict(zip((*plan.results, *plan.kept), saved)) | dict(zip(plan.names, weights)) | {"attention": attention}
     like["x"] = x if x is not None else like["x"]
-    return [torch.empty_like(like[name], memory_format=torch.contiguous_format) for name in wanted.split(",")]
+    return [_empty_like(like[name]) for name in wanted.split(",")]
 
 
 def _setup_segment(ctx, inputs, output):
@@ -135,22 +139,22 @@ def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targ
     if not names:
         loss = blocks.lm_head_loss(stream, rms, weight, targets, reduction, ignore_index)
         return [torch.tensor(loss.value, dtype=torch.float32, device=x.device)]
-    into = {name: torch.zeros_like(tensor, memory_format=torch.contiguous_format)
-            for name, tensor in (("norm", norm), ("weight", weight)) if name in names}
+    made = {name: _empty_like(tensor) for name, tensor in (("norm", norm), ("weight", weight)) if name in names}
+    into = {name: training.Fresh(tensor) for name, tensor in made.items()}
     loss, pending = training.lm_head_loss_backward(
         stream, rms, weight, targets, reduction, ignore_index, chunk_tokens=_chunk_of(weight),
         into={"weight": into["weight"]} if "weight" in into else None)
     saved = training.saved_stream(stream)
     del stream
-    into["x"] = training.stream_backward(pending, saved, rms, into={"norm_weight": into["norm"]} if "norm" in into else None)
-    return [torch.tensor(loss.value, dtype=torch.float32, device=x.device), *(into[name] for name in names)]
+    made["x"] = training.stream_backward(pending, saved, rms, into={"norm_weight": into["norm"]} if "norm" in into else None)
+    return [torch.tensor(loss.value, dtype=torch.float32, device=x.device), *(made[name] for name in names)]
 
 
 @head_loss_op.register_fake
 def _(x, norm, weight, targets, eps, reduction, ignore_index, wanted):
     like = {"x": x, "norm": norm, "weight": weight}
     return [x.new_empty((), dtype=torch.float32),
-            *(torch.empty_like(like[name], memory_format=torch.contiguous_format) for name in wanted.split(",") if name)]
+            *(_empty_like(like[name]) for name in wanted.split(",") if name)]
 
 
 def _setup_head(ctx, inputs, output):

@@ -130,14 +130,14 @@ def _qkv_options(plan, weights):
 
 def backward(plan, gradients, attention, x, saved, weights, cos, sin, into, wants_attention):
     """(gradient by attention or None, gradient by x). gradients: by some of plan.results; x: only read where the segment
-    begins without attention; saved: what forward gave; into: {name: tensor} gradients by weights are added to, the rest is
-    frozen."""
+    begins without attention; saved: what forward gave; into: {name: tensor or training.Fresh} where gradients by weights go,
+    the rest is frozen."""
     saved = {"x": x, "middle": x} | saved
     d_x = gradients.get("x")
     if any(name in gradients for name in plan.tail):
         d_x = _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into)
     elif "down_bias" in into:
-        into["down_bias"].add_(d_x.sum(0, dtype=torch.float32))
+        _add_sum(d_x, into["down_bias"])
     if not plan.has_mlp:
         return None, d_x
     d_middle = _mlp_backward(plan, d_x, saved, weights, into)
@@ -149,6 +149,15 @@ def backward(plan, gradients, attention, x, saved, weights, cos, sin, into, want
 def _named(into, **names):
     """The gradients a block is given, by its own names for them."""
     return {theirs: into[ours] for theirs, ours in names.items() if ours in into}
+
+
+def _add_sum(d_x, into):
+    """The gradient by a bias behind which nothing reads the stream."""
+    total = d_x.sum(0, dtype=torch.float32)
+    if isinstance(into, training.Fresh):
+        into.tensor.copy_(total)
+    else:
+        into.add_(total)
 
 
 def _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into):

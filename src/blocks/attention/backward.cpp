@@ -30,6 +30,17 @@ std::vector<float> means_of(const BackwardCall& call) {
   return means;
 }
 
+/// A block of queries and one of keys.
+struct Block {
+  std::int64_t row, rows, key, keys;
+
+  bool sees(std::int64_t query, std::int64_t of_keys) const { return key + of_keys <= row + query; }
+  bool sees_all() const { return sees(0, keys - 1); }
+};
+
+/// What a gradient is summed for: each query, over keys, or each key, over queries.
+enum class By : std::uint8_t { Query, Key };
+
 /// Buffers of one worker.
 struct Scratch {
   Scratch(std::int64_t head, DType dtype)
@@ -52,9 +63,8 @@ class Worker {
     const std::int64_t rows = std::min(kQueries, forward_.tokens() - row), head = forward_.head;
     float* sum = scratch_.sums[0].data<float>();
     for (std::int64_t key = 0; key < row + rows; key += kKeys) {
-      const std::int64_t keys = scores(head_index, row, key);
-      const cpu::MatrixRef k = matrix(forward_.k, key, kv_col(head_index));
-      cpu::panel_product(whole(scratch_.d_scores), k, rows, head, keys, sum, head, key > 0);
+      const Block block = scores(head_index, row, key);
+      add(block, By::Query, scratch_.d_scores, forward_.k, kv_col(head_index), sum, key > 0);
     }
     write(sum, call_.d_q, row, rows, head_index * head);
   }
@@ -67,12 +77,9 @@ class Worker {
     for (std::int64_t g = 0; g < forward_.group(); ++g) {
       const std::int64_t head_index = kv_head * forward_.group() + g, col = head_index * head;
       for (std::int64_t row = key / kQueries * kQueries; row < forward_.tokens(); row += kQueries) {
-        const std::int64_t rows = std::min(kQueries, forward_.tokens() - row);
-        scores(head_index, row, key);
-        cpu::panel_product(transposed(whole(scratch_.d_scores)), matrix(forward_.q, row, col), keys, head, rows, d_k,
-                           head, is_later);
-        cpu::panel_product(transposed(whole(scratch_.probabilities)), matrix(call_.d_out, row, col), keys, head, rows,
-                           d_v, head, is_later);
+        const Block block = scores(head_index, row, key);
+        add(block, By::Key, scratch_.d_scores, forward_.q, col, d_k, is_later);
+        add(block, By::Key, scratch_.probabilities, call_.d_out, col, d_v, is_later);
         is_later = true;
       }
     }
@@ -85,20 +92,51 @@ class Worker {
 
   static cpu::MatrixRef whole(const Tensor& block) { return matrix(block, 0, 0); }
 
-  /// Probabilities and gradients by the scores of a block of queries and one of keys; gives the number of keys.
-  std::int64_t scores(std::int64_t head_index, std::int64_t row, std::int64_t key) {
+  /// Adds to (or begins) the sums the products of a block's weights with the rows of `with`, from column `col` on.
+  void add(const Block& block, By by, const Tensor& weights, const TensorView& with, std::int64_t col, float* sum,
+           bool is_later) const {
+    const bool is_by_query = by == By::Query;
+    const std::int64_t first = is_by_query ? block.key : block.row, terms = is_by_query ? block.keys : block.rows;
+    const std::int64_t results = is_by_query ? block.rows : block.keys, head = forward_.head;
+    if (block.sees_all() ||
+        kernels().all_finite(with.dtype(), element_at(with, first, col), with.stride(0), terms, head))
+      cpu::panel_product(is_by_query ? whole(weights) : transposed(whole(weights)), matrix(with, first, col), results,
+                         head, terms, sum, head, is_later);
+    else
+      add_seen(block, by, weights, with, col, sum, is_later);
+  }
+
+  /// The same for rows with infinities or NaN: a weight is 0 where a query does not see a key, but 0·NaN is not.
+  void add_seen(const Block& block, By by, const Tensor& weights, const TensorView& with, std::int64_t col, float* sum,
+                bool is_later) const {
+    const std::int64_t head = forward_.head;
+    const TensorView& of = weights;
+    if (!is_later) std::fill_n(sum, (by == By::Query ? block.rows : block.keys) * head, 0.0f);
+    for (std::int64_t query = 0; query < block.rows; ++query)
+      for (std::int64_t key = 0; key < block.keys && block.sees(query, key); ++key) {
+        const double weight = load_element(of.dtype(), of.data(), query * kKeys + key);
+        float* to = sum + (by == By::Query ? query : key) * head;
+        const void* row = element_at(with, by == By::Query ? block.key + key : block.row + query, col);
+        for (std::int64_t d = 0; d < head; ++d)
+          to[d] += static_cast<float>(weight * load_element(with.dtype(), row, d));
+      }
+  }
+
+  /// Probabilities and gradients by the scores of a block of queries and one of keys.
+  Block scores(std::int64_t head_index, std::int64_t row, std::int64_t key) {
     const std::int64_t rows = std::min(kQueries, forward_.tokens() - row), col = head_index * forward_.head;
     const std::int64_t keys = std::min(kKeys, forward_.keys() - key), kv = kv_col(head_index);
     float lse[kQueries];
     for (std::int64_t r = 0; r < rows; ++r)
       lse[r] = *static_cast<const float*>(element_at(forward_.lse, row + r, head_index));
     GradientBlock block;
-    block.scores = scratch_.scores.data<float>();
-    block.d_probabilities = scratch_.d_probabilities.data<float>();
+    float *made = scratch_.scores.data<float>(), *d_made = scratch_.d_probabilities.data<float>();
+    block.scores = made;
+    block.d_probabilities = d_made;
     cpu::panel_product(matrix(forward_.q, row, col), transposed(matrix(forward_.k, key, kv)), rows, keys, forward_.head,
-                       block.scores, kKeys);
+                       made, kKeys);
     cpu::panel_product(matrix(call_.d_out, row, col), transposed(matrix(forward_.v, key, kv)), rows, keys,
-                       forward_.head, block.d_probabilities, kKeys);
+                       forward_.head, d_made, kKeys);
     block.pitch = kKeys;
     block.rows = rows;
     block.cols = keys;
@@ -111,7 +149,7 @@ class Worker {
     block.probabilities = scratch_.probabilities.view().data();
     block.d_scores = scratch_.d_scores.view().data();
     kernels().gradient(block);
-    return keys;
+    return {row, rows, key, keys};
   }
 
   void write(const float* sum, const TensorView& to, std::int64_t row, std::int64_t rows, std::int64_t col) {

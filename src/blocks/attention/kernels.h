@@ -27,8 +27,8 @@ struct SoftmaxBlock {
 
 /// A block of scores again, and of the gradients by its probabilities, for the backward.
 struct GradientBlock {
-  float* scores = nullptr;           ///< rows × cols, `pitch` apart as in SoftmaxBlock; overwritten
-  float* d_probabilities = nullptr;  ///< the same shape; overwritten
+  const float* scores = nullptr;           ///< rows × cols, `pitch` apart as in SoftmaxBlock
+  const float* d_probabilities = nullptr;  ///< the same shape
   std::int64_t pitch = 0;
   std::int64_t rows = 0, cols = 0;
   std::int64_t visible = 0, visible_step = 0;  ///< as in SoftmaxBlock

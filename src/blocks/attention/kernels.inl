@@ -101,20 +101,19 @@ constexpr float kLog2e = 1.44269504088896341f;
 template <DType kType>
 void gradient_row(const GradientBlock& block, std::int64_t row) {
   using Element = typename Stored<kType>::Element;
-  float *scores = block.scores + row * block.pitch, *gradients = block.d_probabilities + row * block.pitch;
+  const float* scores = block.scores + row * block.pitch;
+  const float* gradients = block.d_probabilities + row * block.pitch;
   auto* probabilities = static_cast<Element*>(block.probabilities) + row * block.pitch;
   auto* d_scores = static_cast<Element*>(block.d_scores) + row * block.pitch;
   const Seen seen = seen_by(block, row);
-  for (std::int64_t j = seen.keys; j < seen.lanes; ++j) {
-    scores[j] = -kInfinity;
-    gradients[j] = 0;
-  }
   const float factor = block.scale * kLog2e, shift = block.lse[row] * kLog2e;
   for (std::int64_t j = 0; j < seen.lanes; j += kLanes) {
     const Vector p = exp2_lanes(load(scores + j) * factor - shift);
     Stored<kType>::put(probabilities + j, p);
     Stored<kType>::put(d_scores + j, p * (load(gradients + j) - block.mean[row]) * block.scale);
   }
+  // The row's lse and mean may be NaN: what is not seen is 0 whatever they are.
+  for (std::int64_t j = seen.keys; j < seen.lanes; ++j) probabilities[j] = d_scores[j] = Element{};
   for (std::int64_t j = seen.lanes; j < block.pitch; j += kLanes) {
     Stored<kType>::put(probabilities + j, Vector{});
     Stored<kType>::put(d_scores + j, Vector{});

@@ -85,8 +85,11 @@ Qkv causal_attention_backward(const TensorView& d_out, const TensorView& q, cons
   require_shape(caller, "d_out", d_out, {rows, cols});
   require_shape(caller, "saved.out", saved.out, {rows, cols});
   require_shape(caller, "saved.lse", saved.lse, {rows, {shape.heads, "heads"}});
-  REQUIRE(TypeError, d_out.dtype() == q.dtype(), kCall, ": d_out has dtype ", name_of(d_out.dtype()), ", expected ",
-          name_of(q.dtype()), ", that of q");
+  for (const auto& [name, view] : {std::pair("d_out", d_out), std::pair("saved.out", saved.out.view())})
+    REQUIRE(TypeError, view.dtype() == q.dtype(), kCall, ": ", name, " has dtype ", name_of(view.dtype()),
+            ", expected ", name_of(q.dtype()), ", that of q");
+  REQUIRE(TypeError, saved.lse.view().dtype() == DType::F32, kCall, ": saved.lse has dtype ",
+          name_of(saved.lse.view().dtype()), ", expected f32, as causal_attention_saved left it");
   const auto result = [&](const TensorView& like) {
     return Tensor::empty(like.shape(), like.dtype(), like.device(), where.stream);
   };

@@ -13,17 +13,18 @@ namespace {
 
 using epilogues::NormWeight;
 
-/// into += acc, or acc⊙γ
+/// into += acc, or acc⊙γ; unless `accumulate`, into = that
 Program weight_gradient_program(NormWeight weight, bool accumulate) {
   Builder b("weight_gradient");
   b.store("into", epilogues::weighted(b, b.acc(), weight), {.accumulate = accumulate});
   return b.build();
 }
 
-Segment weight_gradient(const TensorView& into, const RmsNorm& norm, bool accumulate = true) {
+Segment weight_gradient(const MainGradient& into, const RmsNorm& norm) {
+  const bool accumulate = !into.is_fresh();
   const auto make = [&] { return weight_gradient_program(norm.kind, accumulate); };
   Segment segment{remembered(std::tuple(norm.kind, accumulate), make), {}};
-  segment.operands.push_back({"into", into});
+  segment.operands.push_back({"into", *into});
   if (norm.kind != NormWeight::None) segment.operands.push_back({"gamma", norm.weight});
   return segment;
 }
@@ -71,12 +72,10 @@ void ColGradients::bind(Operands& operands, const std::string& name, std::int64_
   const std::int64_t count = col_partial_count(rows_), own = into->shape(0);
   made_.push_back(Tensor::empty({count, cols}, DType::F32, device_, where_.stream));
   operands.push_back({"d_" + name, made_.back()});
-  sums_.push_back({made_.back().view().reshaped({count * (cols / own), own}), *into});
+  sums_.push_back({made_.back().view().reshaped({count * (cols / own), own}), into});
 }
 
-void ColGradients::add() const {
-  for (const Sum& sum : sums_) add_col_sums(sum.partials, sum.into, where_);
-}
+void ColGradients::add() const { add_col_sums(sums_, where_); }
 
 const Program& finish_of(const Backward& reader) {
   for (const Gradient& gradient : reader.gradients)
@@ -85,23 +84,25 @@ const Program& finish_of(const Backward& reader) {
 }
 
 void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const TensorView& x, const RmsNorm& norm,
-                                 const Execution& where, bool accumulate) {
+                                 const Execution& where) {
   std::vector<TensorView> left;
   std::vector<Segment> segments;
   for (const NormedWeight& weight : weights) {
     if (!weight.into) continue;
     left.push_back(weight.dz.transposed());
-    segments.push_back(weight_gradient(*weight.into, norm, accumulate));
+    segments.push_back(weight_gradient(weight.into, norm));
   }
   if (segments.empty()) return;
   gemm(segments.size() == 1 ? Factor(left[0]) : concat(left), x, segments, {}, where);
 }
 
-void add_weight_gradient(const TensorView& d_out, const TensorView& y, const TensorView& into, const Execution& where) {
+void add_weight_gradient(const TensorView& d_out, const TensorView& y, const MainGradient& into,
+                         const Execution& where) {
+  if (!into) return;
   const Caller caller{"add_weight_gradient", {d_out.device(), "d_out"}};
   require_shape(caller, "d_out", d_out, {{-1, "T"}, {-1, "n"}});
   require_shape(caller, "y", y, {{d_out.shape(0), "T"}, {-1, "k"}});
-  require_shape(caller, "into", into,
+  require_shape(caller, "into", *into,
                 {{d_out.shape(1), "n, the columns of d_out"}, {y.shape(1), "k, the columns of y"}});
   RmsNorm none;
   none.kind = NormWeight::None;

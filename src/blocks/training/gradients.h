@@ -31,8 +31,8 @@ struct Wish {
 };
 std::vector<std::string> wrt_of(std::vector<std::string> always, std::initializer_list<Wish> wishes);
 
-/// The gradients by rows: the program leaves partial sums of each column over kColPartialWidth rows, add() sums them
-/// up.
+/// The gradients by rows: the program leaves partial sums of each column over kColPartialWidth rows, add() sums all of
+/// them up in one launch.
 class ColGradients {
  public:
   ColGradients(std::int64_t rows, Device device, const Execution& where)
@@ -44,26 +44,23 @@ class ColGradients {
   void add() const;
 
  private:
-  struct Sum {
-    TensorView partials, into;
-  };
   std::int64_t rows_;
   Device device_;
   const Execution& where_;
   std::vector<Tensor> made_;
-  std::vector<Sum> sums_;
+  std::vector<ColSum> sums_;
 };
 
 /// What makes the gradient by sum_sq of the row sums the backward of a stream's reader leaves.
 const Program& finish_of(const Backward& reader);
 
 /// into += dzᵀ·norm(x) of each projection, but for the rows' factor, which dz has already: one product, γ in its
-/// epilogue. Those without a main gradient are left out. Unless `accumulate`, into is overwritten.
+/// epilogue. Those without a main gradient are left out.
 struct NormedWeight {
   TensorView dz;  ///< (T,n)
   const MainGradient& into;
 };
 void add_normed_weight_gradients(std::initializer_list<NormedWeight> weights, const TensorView& x, const RmsNorm& norm,
-                                 const Execution& where, bool accumulate = true);
+                                 const Execution& where);
 
 }  // namespace coda

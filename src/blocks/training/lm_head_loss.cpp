@@ -45,9 +45,9 @@ Shares shares_of(const std::vector<std::int64_t>& targets, const HeadOptions& op
   return {placed(lse), placed(target)};
 }
 
-Program add_program() {
-  Builder b("add");
-  b.store("into", b.load_tile("sum").named("sum"), {.accumulate = true});
+Program add_program(bool accumulate) {
+  Builder b(accumulate ? "add" : "copy");
+  b.store("into", b.load_tile("sum").named("sum"), {.accumulate = accumulate});
   return b.build();
 }
 
@@ -59,18 +59,19 @@ class WeightSum {
       : into_(into), sum_(into), where_(where) {
     if (!into || has_one_chunk || into->dtype() == DType::F32) return;
     wide_ = Tensor::empty(into->shape(), DType::F32, into->device(), where.stream);
-    sum_ = wide_.view();
+    sum_ = {wide_.view(), MainGradient::Content::Fresh};
   }
 
   void add(const TensorView& dz, const TensorView& x, const RmsNorm& norm) {
-    add_normed_weight_gradients({{dz, sum_}}, x, norm, where_, !is_wide() || !is_first_);
-    is_first_ = false;
+    add_normed_weight_gradients({{dz, sum_}}, x, norm, where_);
+    if (sum_) sum_ = *sum_;
   }
 
   void finish() const {
     if (!is_wide()) return;
-    static const Program program = add_program();
-    elementwise(into_->shape(0), into_->shape(1), program, {{"sum", wide_}, {"into", *into_}}, {}, where_);
+    static const Program add = add_program(true), copy = add_program(false);
+    elementwise(into_->shape(0), into_->shape(1), into_.is_fresh() ? copy : add, {{"sum", wide_}, {"into", *into_}}, {},
+                where_);
   }
 
  private:
@@ -79,7 +80,6 @@ class WeightSum {
   const MainGradient& into_;
   MainGradient sum_;
   Tensor wide_;
-  bool is_first_ = true;
   const Execution& where_;
 };
 
@@ -123,7 +123,8 @@ HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& no
   const Tensor logits = made(chunk, vocabulary, h.dtype()), d_h = made(rows, h.shape(1), h.dtype());
   static const Program product = epilogues::identity();
   WeightSum weight_sum(into, chunk >= rows, where);
-  for (std::int64_t start = 0; start < rows; start += chunk) {
+  // One chunk at least: without rows a fresh gradient is 0.
+  for (std::int64_t start = 0; start == 0 || start < rows; start += chunk) {
     HeadRows part{start, std::min(start + chunk, rows), read.view, per_token, {}};
     part.logits = logits.view().slice(0, 0, part.stop - start);
     const TensorView dz = *part.logits;

@@ -1,4 +1,4 @@
-// qkv_rope, backward: a pass over each of q, k and v; their products with the weights are the stream's.
+// qkv_rope, backward: one pass over q, k and v side by side; their products with the weights are the stream's.
 #include "blocks/qkv_rope.h"
 
 #include <algorithm>
@@ -57,50 +57,57 @@ struct Done {
   Program finish;
 };
 
-/// The pass over one part.
-class Pass {
+/// The passes over the parts, side by side.
+class Passes {
  public:
-  Pass(const SavedStream& stream, const epilogues::DelayedRms& norm, const RowSums& sums, const Execution& where)
-      : stream_(stream), norm_(norm), sums_(sums), where_(where) {}
+  Passes(const SavedStream& stream, const epilogues::DelayedRms& norm, const RowSums& sums, const Execution& where)
+      : stream_(stream),
+        norm_(norm),
+        sums_(sums),
+        where_(where),
+        col_sums_(stream.x.view().shape(0), stream.x.view().device(), where) {}
 
   /// Of q or k.
-  Done rotated(const Caller& caller, const Part& part, std::size_t index, const epilogues::Rope& rope,
-               const RopeTensors& tensors) const {
+  Done rotated(const Caller& caller, const Part& part, const epilogues::Rope& rope, const RopeTensors& tensors) {
     const RotatedPart forward{part.bias, part.head_norm};
     const Program program = rotated_program(norm_, rope, forward, forward.needs_z());
     Operands operands;
     bind_rotated(caller, rope, tensors, forward, operands);
     if (part.z) operands.push_back({"z", *part.z});
-    return run(program, part, index, std::move(operands));
+    return add(program, part, std::move(operands));
   }
 
   /// Of v.
-  Done plain(const Part& part, std::size_t index) const {
+  Done plain(const Part& part) {
     Operands operands;
     if (part.bias) operands.push_back({"bias", *part.bias});
-    return run(value_program(norm_, part.bias.has_value()), part, index, std::move(operands));
+    return add(value_program(norm_, part.bias.has_value()), part, std::move(operands));
+  }
+
+  void run() const {
+    elementwise(stream_.x.view().shape(0), cols_, segments_, {}, where_);
+    col_sums_.add();
   }
 
  private:
-  Done run(const Program& forward, const Part& part, std::size_t index, Operands all) const {
+  Done add(const Program& forward, const Part& part, Operands all) {
     const Backward backward = remembered(
         std::tuple(to_text(forward), part.into_bias.has_value(), part.into_norm.has_value(), sums_.width()), [&] {
           return backward_of(forward, wrt_of({"acc0", "sum_sq"}, {{"bias", part.into_bias}, {"gamma", part.into_norm}}),
                              sums_.width());
         });
-    const std::int64_t rows = part.out.view().shape(0), cols = part.out.view().shape(1);
+    const std::int64_t cols = part.out.view().shape(1);
     const TensorView& x = stream_.x;
-    const Tensor dz = Tensor::empty({rows, cols}, x.dtype(), x.device(), where_.stream);
+    const Tensor dz = Tensor::empty({x.shape(0), cols}, x.dtype(), x.device(), where_.stream);
     all.push_back({"d_out", part.d_out});
     all.push_back({"out", part.out});
     all.push_back({"sum_sq", stream_.sum_sq});
     all.push_back({"d_acc0", dz});
-    all.push_back({"s_sum_sq", sums_.part(index)});
-    ColGradients col_sums(rows, x.device(), where_);
-    col_sums.bind(all, "bias", cols, part.into_bias);
-    col_sums.bind(all, "gamma", cols, part.into_norm);
-    elementwise(rows, cols, backward.program, used(backward.program, all), {}, where_);
-    col_sums.add();
+    all.push_back({"s_sum_sq", sums_.part(segments_.size())});
+    col_sums_.bind(all, "bias", cols, part.into_bias);
+    col_sums_.bind(all, "gamma", cols, part.into_norm);
+    segments_.push_back({backward.program, used(backward.program, all)});
+    cols_.push_back(cols);
     return {dz, finish_of(backward)};
   }
 
@@ -108,6 +115,9 @@ class Pass {
   epilogues::DelayedRms norm_;
   const RowSums& sums_;
   const Execution& where_;
+  ColGradients col_sums_;
+  std::vector<std::int64_t> cols_;
+  std::vector<Segment> segments_;
 };
 
 /// One sum for all parts whose sums lack the same, as those of LLaMA do; else one for each.
@@ -148,10 +158,11 @@ StreamGradient qkv_rope_backward(const TensorView& d_q, const TensorView& d_k, c
 
   const RowSums sums(x.shape(0), {weights.q.shape(0), weights.k.shape(0), weights.v.shape(0)}, x.device(), where,
                      rope.head);
-  const Pass pass(stream, {x.shape(1), norm.eps}, sums, where);
-  const Done q = pass.rotated(caller, parts[0], 0, rope, tensors);
-  const Done k = pass.rotated(caller, parts[1], 1, rope, tensors);
-  const Done v = pass.plain(parts[2], 2);
+  Passes passes(stream, {x.shape(1), norm.eps}, sums, where);
+  const Done q = passes.rotated(caller, parts[0], rope, tensors);
+  const Done k = passes.rotated(caller, parts[1], rope, tensors);
+  const Done v = passes.plain(parts[2]);
+  passes.run();
   add_normed_weight_gradients({{q.dz, into.q}, {k.dz, into.k}, {v.dz, into.v}}, x, norm, where);
   return {{q.dz, k.dz, v.dz}, {weights.q, weights.k, weights.v}, {}, sums_of({q, k, v}, sums, where), {}};
 }

@@ -18,30 +18,35 @@ AttentionShape attention_of(const LayerConfig& config, const LayerTraining& trai
   return {config.heads, config.kv_heads, training.sequences, 0};
 }
 
-void add_weight_gradient_if_wanted(const TensorView& d_out, const TensorView& y, const MainGradient& into,
-                                   const Execution& where) {
-  if (into) add_weight_gradient(d_out, y, *into, where);
-}
-
 }  // namespace
 
-std::int64_t saved_bytes(const SavedLayer& saved) {
+std::vector<SavedItem> saved_items(const SavedLayer& saved) {
   std::set<const void*> seen;
-  std::int64_t bytes = 0;
-  const auto count = [&](const Tensor& tensor) {
-    const TensorView& view = tensor;
+  std::vector<SavedItem> items;
+  const auto add = [&](std::string_view what, const TensorView& view) {
     if (view.data() == nullptr || !seen.insert(view.data()).second) return;
-    bytes += view.size() * static_cast<std::int64_t>(size_of(view.dtype()));
+    items.push_back({what, view.size() * static_cast<std::int64_t>(size_of(view.dtype()))});
   };
-  for (const SavedStream* stream : {&saved.input, &saved.middle}) {
-    count(stream->x);
-    count(stream->sum_sq);
-  }
-  for (const Tensor* tensor : {&saved.qkv.q, &saved.qkv.k, &saved.qkv.v, &saved.attention.out, &saved.attention.lse,
-                               &saved.mlp.y, &saved.mlp.gate, &saved.mlp.up})
-    count(*tensor);
-  for (const std::optional<Tensor>* z : {&saved.qkv.qz, &saved.qkv.kz})
-    if (*z) count(**z);
+  add("x before attention", saved.input.x);
+  add("sum of its x^2", saved.input.sum_sq);
+  if (saved.qkv.qz) add("q before its norm", *saved.qkv.qz);
+  if (saved.qkv.kz) add("k before its norm", *saved.qkv.kz);
+  add("rotated q", saved.qkv.q);
+  add("rotated k", saved.qkv.k);
+  add("v", saved.qkv.v);
+  add("attention's result", saved.attention.out);
+  add("its log-sum-exp", saved.attention.lse);
+  add("x before the MLP", saved.middle.x);
+  add("sum of that x^2", saved.middle.sum_sq);
+  add("gate", saved.mlp.gate);
+  add("up", saved.mlp.up);
+  add("gated activation", saved.mlp.y);
+  return items;
+}
+
+std::int64_t saved_bytes(const SavedLayer& saved) {
+  std::int64_t bytes = 0;
+  for (const SavedItem& item : saved_items(saved)) bytes += item.bytes;
   return bytes;
 }
 
@@ -75,12 +80,12 @@ StreamGradient transformer_layer_backward(const StreamGradient& gradient, const 
   const Tensor d_result = stream_backward(gradient, output, next_norm, {into.next_norm, into.down_bias}, where);
   GatedMlpBackward mlp = gated_mlp_backward(d_result, weights.down, saved.mlp, saved.middle, weights.post_norm,
                                             mlp_of(weights, config), into.mlp, where);
-  add_weight_gradient_if_wanted(d_result, mlp.y, into.down, where);
+  add_weight_gradient(d_result, mlp.y, into.down, where);
   mlp.stream.d_x = d_result;
 
   const Tensor d_middle =
       stream_backward(mlp.stream, saved.middle, weights.post_norm, {into.post_norm, into.o_bias}, where);
-  add_weight_gradient_if_wanted(d_middle, saved.attention.out, into.o, where);
+  add_weight_gradient(d_middle, saved.attention.out, into.o, where);
   const SavedQkv& qkv = saved.qkv;
   const Qkv d = causal_attention_backward(linear_backward(d_middle, weights.o, where), qkv.q, qkv.k, qkv.v,
                                           saved.attention, attention_of(config, training), where);

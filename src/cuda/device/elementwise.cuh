@@ -143,4 +143,19 @@ __device__ __forceinline__ void run_elementwise(const typename Program::Argument
   run_span<Program, Span>(a, row, static_cast<i32>(blockIdx.x % spans) * Span);
 }
 
+// Programs side by side. Config::visit calls its body with the program of a segment, the columns of its spans and its
+// arguments; a block's number counts the spans of all segments within 64 rows.
+template <class Config>
+__device__ __forceinline__ void run_elementwise_segments(const typename Config::Params& p) {
+  i32 spans = 0;
+#pragma unroll
+  for (int s = 0; s < Config::kSegments; ++s) spans += p.spans[s];
+  const i32 row = static_cast<i32>(blockIdx.x / spans) * kElementwiseRows;
+  i32 span = static_cast<i32>(blockIdx.x % spans), segment = 0;
+  while (span >= p.spans[segment]) span -= p.spans[segment++];
+  Config::visit(p, segment, [&](auto program, auto columns, const auto& arguments) {
+    run_span<decltype(program), decltype(columns)::value>(arguments, row, span * decltype(columns)::value);
+  });
+}
+
 }  // namespace coda

@@ -218,18 +218,22 @@ __device__ __forceinline__ void shared_store(u32 to, float value) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
 }
 
+__device__ __forceinline__ void shared_store(u32 to, u32 value) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
+}
+
 __device__ __forceinline__ void shared_store(u32 to, float first, float second) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(first), "f"(second) : "memory");
 }
 
-// For one thread that counts and others that look now and then; no order with other accesses.
-__device__ __forceinline__ void shared_store_volatile(u32 to, u32 value) {
-  asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
+// A counter that one thread raises and others look at now and then: atomic, and without order to other accesses.
+__device__ __forceinline__ void shared_count_up(u32 counter) {
+  asm volatile("red.relaxed.cta.shared::cta.add.u32 [%0], 1;" ::"r"(counter) : "memory");
 }
 
-__device__ __forceinline__ u32 shared_load_volatile(u32 from) {
+__device__ __forceinline__ u32 shared_count(u32 counter) {
   u32 value;
-  asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
+  asm volatile("atom.relaxed.cta.shared::cta.or.b32 %0, [%1], 0;" : "=r"(value) : "r"(counter) : "memory");
   return value;
 }
 

@@ -4,38 +4,12 @@
 #include <numeric>
 
 #include "core/integers.h"
+#include "cuda/emit/distinct.h"
 #include "cuda/emit/program.h"
 #include "cuda/emit/writer.h"
 
 namespace coda::cuda {
 namespace {
-
-// Segments that run the same program on operands that travel the same way share its code.
-struct DistinctProgram {
-  std::string name;       // of its struct
-  std::string arguments;  // of its member of KernelParams
-  std::vector<std::size_t> segments;
-};
-
-bool same_program(const SegmentSpec& x, const SegmentSpec& y) {
-  return x.access == y.access && to_text(x.program) == to_text(y.program);
-}
-
-std::vector<DistinctProgram> distinct_programs(const KernelSpec& spec) {
-  std::vector<DistinctProgram> distinct;
-  for (std::size_t i = 0; i < spec.segments.size(); ++i) {
-    const auto known = std::ranges::find_if(distinct, [&](const DistinctProgram& program) {
-      return same_program(spec.segments[program.segments[0]], spec.segments[i]);
-    });
-    if (known != distinct.end()) {
-      known->segments.push_back(i);
-    } else {
-      const std::string number = distinct.empty() ? "" : std::to_string(distinct.size());
-      distinct.push_back({"Epilogue" + number, "arguments" + number, {i}});
-    }
-  }
-  return distinct;
-}
 
 std::string_view word(bool value) { return value ? "true" : "false"; }
 
@@ -48,8 +22,7 @@ void emit_params(Writer& out, const KernelSpec& spec, const std::vector<Distinct
   out.line("TensorMap b[", b_maps(spec), "];");
   out.line("TensorMap outputs[", at_least_one(segments * output_maps(spec)), "];");
   out.line("TensorMap inputs[", at_least_one(segments * input_maps(spec)), "];");
-  for (const DistinctProgram& program : programs)
-    out.line(program.name, "::Arguments ", program.arguments, "[", program.segments.size(), "];");
+  emit_arguments(out, programs);
   out.line("i32 k_blocks[", spec.k_parts, "];");
   out.line("i32 segment_tiles[", segments, "];");
   out.line("i32 cluster_rows, cluster_cols, raster_group;");
@@ -90,30 +63,9 @@ void emit_constants(Writer& out, const KernelSpec& spec) {
   number("kOutputBuffers", s.output_buffers);
 }
 
-// "segment == 0 || segment == 2"
-std::string is_one_of(const std::vector<std::size_t>& segments) {
-  std::string text;
-  for (const std::size_t segment : segments) text += concat(text.empty() ? "" : " || ", "segment == ", segment);
-  return text;
-}
-
-// Position of a segment among those of its program.
-std::string place_of(const DistinctProgram& program) {
-  std::string text = "0";
-  for (std::size_t i = 1; i < program.segments.size(); ++i)
-    text = concat("segment == ", program.segments[i], " ? ", i, " : ", text);
-  return text;
-}
-
 void emit_segments(Writer& out, const KernelSpec& spec, const std::vector<DistinctProgram>& programs) {
   out.line("// Calls body with the epilogue of a segment and its arguments.");
-  out.line("template <class Body>");
-  out.open("__device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body)");
-  for (const DistinctProgram& program : programs) {
-    const std::string call = concat("body(", program.name, "{}, p.", program.arguments, "[", place_of(program), "]);");
-    out.line(programs.size() == 1 ? call : concat("if (", is_one_of(program.segments), ") ", call));
-  }
-  out.close();
+  emit_visit(out, programs, [](const DistinctProgram&) { return std::string(); });
   out.line();
   out.open("__device__ __forceinline__ static constexpr int staged_inputs(i32 segment)");
   for (const DistinctProgram& program : programs)
@@ -138,8 +90,6 @@ void emit_entry(Writer& out, std::string_view bounds, std::string_view params, s
   out.close();
 }
 
-std::size_t first_matrix(const SegmentSpec& segment) { return round_up(8 + 4 * counted_operands(segment).size(), 8); }
-
 int a_maps(const KernelSpec& spec) {
   if (spec.k_parts > 1) return spec.k_parts;
   return spec.segments_along_n ? 1 : static_cast<int>(spec.segments.size());
@@ -159,13 +109,7 @@ ParamsLayout params_layout(const KernelSpec& spec) {
   layout.outputs = layout.b + count(b_maps(spec)) * kMapBytes;
   layout.inputs = layout.outputs + std::max<std::size_t>(segments * count(output_maps(spec)), 1) * kMapBytes;
   std::size_t end = layout.inputs + std::max<std::size_t>(segments * count(input_maps(spec)), 1) * kMapBytes;
-  layout.arguments.resize(segments);
-  for (const DistinctProgram& program : distinct_programs(spec)) {
-    for (const std::size_t segment : program.segments) {
-      layout.arguments[segment] = end;
-      end += arguments_bytes(spec.segments[segment]);
-    }
-  }
+  layout.arguments = place_arguments(spec.segments, end);
   layout.k_blocks = end;
   layout.segment_tiles = layout.k_blocks + 4 * count(spec.k_parts);
   layout.cluster_rows = layout.segment_tiles + 4 * segments;
@@ -176,13 +120,7 @@ ParamsLayout params_layout(const KernelSpec& spec) {
 }
 
 std::string kernel_name(const KernelSpec& spec) {
-  constexpr std::size_t kMostLetters = 100;  // it names a folder, with a hash behind it
-  std::string name = spec.segments[0].program.name();
-  for (std::size_t i = 1; i < spec.segments.size(); ++i)
-    if (spec.segments[i].program.name() != spec.segments[i - 1].program.name())
-      name += "_" + spec.segments[i].program.name();
-  name.resize(std::min(name.size(), kMostLetters));
-  return concat(name, "_", spec.schedule.tile_m, "x", spec.schedule.tile_n);
+  return concat(joined_names(spec.segments), "_", spec.schedule.tile_m, "x", spec.schedule.tile_n);
 }
 
 std::string emit_kernel(const KernelSpec& spec) {
@@ -190,17 +128,14 @@ std::string emit_kernel(const KernelSpec& spec) {
     const auto refusal = emit_refusal(segment.program);
     INVARIANT(!refusal, "emit_kernel: ", *refusal, "\n", to_text(segment.program));
   }
-  const std::vector<DistinctProgram> programs = distinct_programs(spec);
+  const std::vector<DistinctProgram> programs = distinct_programs(spec.segments);
   Writer out;
   emit_comment(out, spec);
   out.margin(concat("#define CODA_ELEMENT \"", name_of(spec.element), "\""));
   out.margin("#include \"sm90/gemm.cuh\"");
   out.line();
   out.line("namespace coda {");
-  for (const DistinctProgram& program : programs) {
-    out.line();
-    emit_program(out, program.name, spec.segments[program.segments[0]]);
-  }
+  emit_programs(out, spec.segments, programs);
   out.line();
   emit_params(out, spec, programs);
   out.line();
@@ -214,31 +149,6 @@ std::string emit_kernel(const KernelSpec& spec) {
   out.line("}  // namespace coda");
   out.line();
   emit_entry(out, "kThreads, 1", "KernelParams", "run_gemm<coda::Config>");
-  return out.take();
-}
-
-std::size_t arguments_bytes(const SegmentSpec& segment) {
-  return first_matrix(segment) + kMatrixBytes * matrix_operands(segment).size();
-}
-
-std::int64_t elementwise_span(const Program& program) { return std::lcm(std::int64_t{64}, column_unit(program)); }
-
-std::string emit_elementwise(const SegmentSpec& segment) {
-  Writer out;
-  out.line("// ", segment.program.name(), ", elementwise");
-  out.margin("#include \"elementwise.cuh\"");
-  out.line();
-  out.line("namespace coda {");
-  out.line();
-  emit_program(out, "Epilogue", segment);
-  out.line();
-  out.line("using KernelParams = Epilogue::Arguments;");
-  out.line("static_assert(sizeof(KernelParams) == ", arguments_bytes(segment), ", \"the host lays it out alike\");");
-  out.line();
-  out.line("}  // namespace coda");
-  out.line();
-  emit_entry(out, "kElementwiseThreads, 1", "KernelParams",
-             concat("run_elementwise<coda::Epilogue, ", elementwise_span(segment.program), ">"));
   return out.take();
 }
 

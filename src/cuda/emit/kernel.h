@@ -29,9 +29,6 @@ struct ParamsLayout {
 };
 ParamsLayout params_layout(const KernelSpec& spec);
 
-/// Offset of the first Matrix in a segment's arguments, behind rows, cols and the counts of counted_operands.
-std::size_t first_matrix(const SegmentSpec& segment);
-
 /// Matrices A and B have in the kernel: one, one a segment, two of a pair, or one a part of K.
 int a_maps(const KernelSpec& spec);
 int b_maps(const KernelSpec& spec);
@@ -48,18 +45,6 @@ std::string emit_copy();
 void emit_entry(Writer& out, std::string_view bounds, std::string_view params, std::string_view function);
 inline constexpr int kCopyThreads = 256;
 inline constexpr int kCopyTile = 64;
-
-/// Columns one warp of an elementwise kernel takes: whole heads, whole groups of reduced columns.
-std::int64_t elementwise_span(const Program& program);
-
-/// The kernel of a program without a product; its parameter is the program's Arguments. Tiles are read and written by
-/// the threads.
-std::string emit_elementwise(const SegmentSpec& segment);
-inline constexpr int kElementwiseThreads = 128;
-inline constexpr int kElementwiseRows = 64;
-
-/// Bytes of a segment's arguments.
-std::size_t arguments_bytes(const SegmentSpec& segment);
 
 /// Errors: InternalError for a program emit_refusal names a reason against.
 std::string emit_kernel(const KernelSpec& spec);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "cuda/emit/distinct.h"
 #include "cuda/emit/kernel.h"
 #include "cuda/emit/program.h"
 

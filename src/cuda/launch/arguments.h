@@ -8,7 +8,7 @@
 
 namespace coda::cuda {
 
-/// Writes a segment's Arguments (see emit/kernel.h) at `at`.
+/// Writes a segment's Arguments (see emit/distinct.h) at `at`.
 void fill_arguments(char* at, const SegmentSpec& spec, const BoundSegment& segment);
 
 }  // namespace coda::cuda

@@ -1,8 +1,12 @@
 // Plans of programs without a product.
+#include "cuda/emit/elementwise.h"
+
 #include <array>
+#include <cstring>
 
 #include "core/check.h"
-#include "cuda/emit/kernel.h"
+#include "core/integers.h"
+#include "cuda/emit/distinct.h"
 #include "cuda/launch/arguments.h"
 #include "cuda/launch/gpu.h"
 #include "cuda/launch/layout.h"
@@ -16,50 +20,61 @@ constexpr std::size_t kMaxParams = 4096;  // bytes a kernel's parameters may hav
 class ElementwisePlan final : public Plan {
  public:
   ElementwisePlan(const Problem& problem, void* stream)
-      : gpu_(gpu(problem.device.index)), spec_(specialise_elementwise(problem)) {
-    REQUIRE(NotImplementedError, arguments_bytes(spec_) <= kMaxParams, problem.call, ": the kernel would take ",
-            arguments_bytes(spec_), " bytes of parameters, expected at most ", kMaxParams, ": use fewer operands");
+      : gpu_(gpu(problem.device.index)), specs_(specialise_elementwise(problem)), layout_(elementwise_layout(specs_)) {
+    REQUIRE(NotImplementedError, layout_.size <= kMaxParams, problem.call, ": the kernel would take ", layout_.size,
+            " bytes of parameters, expected at most ", kMaxParams, ": use fewer segments or operands");
     kernel_ = &load_kernel(
-        gpu_, {.name = spec_.program.name(), .text = emit_elementwise(spec_), .threads = kElementwiseThreads},
+        gpu_, {.name = joined_names(specs_), .text = emit_elementwise(specs_), .threads = kElementwiseThreads},
         static_cast<Stream>(stream), problem.call);
   }
 
   void run(const Problem& problem, const Execution& where) const override {
-    const BoundSegment& segment = problem.segments[0];
     check_matches(problem);
-    if (segment.rows == 0 || segment.cols == 0) return;
+    if (problem.m == 0 || problem.n == 0) return;
     const CurrentGpu current(gpu_);
     alignas(64) std::array<char, kMaxParams> params;
-    fill_arguments(params.data(), spec_, segment);
-    const auto blocks = [](std::int64_t extent, std::int64_t of) { return (extent + of - 1) / of; };
-    const std::int64_t grid =
-        blocks(segment.rows, kElementwiseRows) * blocks(segment.cols, elementwise_span(spec_.program));
+    std::int64_t spans = 0;
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      const BoundSegment& segment = problem.segments[i];
+      fill_arguments(params.data() + layout_.arguments[i], specs_[i], segment);
+      const auto own = static_cast<std::int32_t>(ceil_div(segment.cols, elementwise_span(specs_[i].program)));
+      if (specs_.size() > 1) std::memcpy(params.data() + layout_.spans + 4 * i, &own, sizeof own);
+      spans += own;
+    }
+    const std::int64_t grid = ceil_div(problem.m, std::int64_t{kElementwiseRows}) * spans;
     const LaunchConfig config{.grid_x = static_cast<unsigned>(grid),
                               .block_x = kElementwiseThreads,
                               .stream = static_cast<Stream>(where.stream)};
     launch_kernel(gpu_, *kernel_, config, params.data(), problem.call,
-                  [&] { return concat(" for ", segment.rows, " rows and ", segment.cols, " columns"); });
+                  [&] { return concat(" for ", problem.m, " rows and ", problem.n, " columns"); });
   }
 
  private:
   void check_matches(const Problem& problem) const {
-    const BoundSegment& segment = problem.segments[0];
     bool same = problem.device == Device{DeviceKind::Cuda, gpu_.index} && problem.a.parts.empty() &&
-                segment.operands.size() == spec_.access.size();
-    for (std::size_t i = 0; same && i < segment.operands.size(); ++i) {
-      const Operand& operand = spec_.program.operands()[i];
-      same = segment.operands[i].dtype() == *operand.dtype &&
-             serves(access_of(operand, segment.operands[i]), spec_.access[i]);
-    }
+                problem.segments.size() == specs_.size();
+    for (std::size_t i = 0; same && i < specs_.size(); ++i) same = matches(problem.segments[i], specs_[i]);
     REQUIRE(ValueError, same, problem.call,
             ": the problem differs from the one the plan was made for, expected the same program, "
             "device, dtypes and alignment: make a plan for this problem");
-    if (const auto refusal = place_refusal(segment, spec_.split))
-      throw NotImplementedError(concat(problem.call, ": ", *refusal));
+    for (std::size_t i = 0; i < specs_.size(); ++i)
+      if (const auto refusal = place_refusal(problem.segments[i], specs_[i].split))
+        throw NotImplementedError(concat(problem.call, ": ", *refusal));
+  }
+
+  static bool matches(const BoundSegment& segment, const SegmentSpec& spec) {
+    bool same = segment.operands.size() == spec.access.size();
+    for (std::size_t i = 0; same && i < segment.operands.size(); ++i) {
+      const Operand& operand = spec.program.operands()[i];
+      same = segment.operands[i].dtype() == *operand.dtype &&
+             serves(access_of(operand, segment.operands[i]), spec.access[i]);
+    }
+    return same;
   }
 
   const Gpu& gpu_;
-  SegmentSpec spec_;
+  std::vector<SegmentSpec> specs_;
+  ElementwiseLayout layout_;
   const LoadedKernel* kernel_ = nullptr;
 };
 

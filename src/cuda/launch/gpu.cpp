@@ -51,11 +51,6 @@ Gpu open_gpu(int index) {
   return gpu;
 }
 
-bool is_capturing(Stream stream) {
-  int status = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
-  return driver().stream_capturing(stream, &status) == 0 && status != 0;
-}
-
 LoadedKernel load(const Gpu& gpu, const KernelRequest& request, const Cubin& cubin, std::string_view call) {
   const DriverApi& api = driver();
   LoadedKernel kernel{.name = request.name, .shared_bytes = request.shared_bytes};
@@ -86,6 +81,11 @@ LoadedKernel load(const Gpu& gpu, const KernelRequest& request, const Cubin& cub
 }
 
 }  // namespace
+
+bool is_capturing(Stream stream) {
+  int status = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
+  return driver().stream_capturing(stream, &status) == 0 && status != 0;
+}
 
 int gpu_count() {
   int count = 0;

@@ -52,6 +52,9 @@ struct KernelRequest {
   int cluster_size = 1;
 };
 
+/// True while a CUDA graph captures what is queued on the stream.
+bool is_capturing(Stream stream);
+
 /// Why the driver cannot load what the NVRTC in use compiles, with the cure, or nothing. Within a major version of CUDA
 /// a driver loads the kernels of newer compilers. Errors: as nvrtc_version and driver.
 std::optional<std::string> nvrtc_mismatch();

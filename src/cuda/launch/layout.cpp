@@ -115,7 +115,11 @@ std::optional<std::string> extent_refusal(const Problem& problem) {
                 " each");
 }
 
-SegmentSpec specialise_elementwise(const Problem& problem) { return unstaged(specialise(problem.segments[0])); }
+std::vector<SegmentSpec> specialise_elementwise(const Problem& problem) {
+  std::vector<SegmentSpec> segments;
+  for (const BoundSegment& segment : problem.segments) segments.push_back(unstaged(specialise(segment)));
+  return segments;
+}
 
 KernelSpec specialise(const Problem& problem) {
   KernelSpec spec;

@@ -55,8 +55,8 @@ std::optional<std::string> extent_refusal(const Problem& problem);
 /// A segment's program with the dtypes of its operands fixed, and how each travels.
 SegmentSpec specialise(const BoundSegment& segment);
 
-/// The program of a problem without a product: every tile is read and written by the threads.
-SegmentSpec specialise_elementwise(const Problem& problem);
+/// The programs of a problem without a product: every tile is read and written by the threads.
+std::vector<SegmentSpec> specialise_elementwise(const Problem& problem);
 
 /// The kernel of a problem, but for its schedule: element type, majors that need the fewest copies, segments.
 KernelSpec specialise(const Problem& problem);

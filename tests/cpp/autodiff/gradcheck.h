@@ -63,6 +63,12 @@ Verdict check_gradients(const Program& forward, const std::vector<std::string>& 
 /// Compares derivatives by what no gradient reaches with 0.
 Verdict check_flat(const Program& forward, const std::vector<std::string>& of, Extent extent, std::uint64_t seed);
 
+/// Comparisons, and the condition of a choice, have none.
+inline bool has_gradient(Op op, int argument) {
+  if (op == Op::Select) return argument > 0;
+  return op != Op::Eq && op != Op::Lt && op != Op::Le;
+}
+
 /// The program on doubles: no dtype but those of integers, and no rounding.
 Program in_double(const Program& program);
 

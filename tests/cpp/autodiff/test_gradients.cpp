@@ -5,6 +5,7 @@
 #include "autodiff/backward_cases.h"
 #include "autodiff/gradcheck.h"
 #include "coda/build.h"
+#include "coda/error.h"
 #include "support/differences.h"
 #include "support/evaluate.h"
 
@@ -34,11 +35,6 @@ Program op_program(const OpRow& row, int narrow, Shape shape) {
   return b.build();
 }
 
-bool has_gradient(Op op, int argument) {
-  if (op == Op::Select) return argument > 0;
-  return op != Op::Eq && op != Op::Lt && op != Op::Le;
-}
-
 TEST(Gradients, OfEveryOpByEveryArgumentOfEveryShape) {
   const std::uint64_t seed = fresh_seed();
   for (const OpRow& row : op_table())
@@ -56,6 +52,26 @@ TEST(Gradients, OfEveryOpByEveryArgumentOfEveryShape) {
         compared += verdict.compared;
       }
       EXPECT_GT(compared, 0);
+    }
+}
+
+// A number is rarely 0, so that the test above looks at one branch. A row meets both.
+TEST(Gradients, OfBothBranchesOfASelect) {
+  Builder b("select");
+  b.store("out", select(less(b.load_tile("a"), b.constant(0)), b.load_row("b"), b.load_row("c")));
+  const Program program = b.build();
+  expect_right(check_gradients(program, {"b", "c"}, loads(program), {}, {20, 16}, fresh_seed()), 6);
+}
+
+// No derivative is not a derivative of 0: differentiate says so.
+TEST(Gradients, ConditionsHaveNone) {
+  for (const OpRow& row : op_table())
+    for (int argument = 0; argument < row.arity; ++argument) {
+      if (has_gradient(row.op, argument)) continue;
+      SCOPED_TRACE(testing::Message() << row.name << " argument " << argument);
+      const Program program = op_program(row, argument, Shape::Tile);
+      EXPECT_THROW(differentiate(program, {std::string(1, static_cast<char>('a' + argument))}, loads(program)),
+                   ValueError);
     }
 }
 
@@ -172,6 +188,37 @@ TEST(Gradients, OfVectorsUsedByThemselvesAndWithTiles) {
   for (const std::vector<std::string>& wrt :
        {std::vector<std::string>{"row", "col", "scalar"}, std::vector<std::string>{"acc0", "scalar"}})
     expect_right(check_gradients(program, wrt, loads(program), {.recompute_acc = true}, {}, fresh_seed()), 5);
+}
+
+// Their cotangents are over pairs, and over whole columns.
+TEST(Gradients, OfVectorsUsedWithPairsAndByThemselves) {
+  Builder b("pairs");
+  const Value row = b.load_row("row"), col = b.load_col("col"), scalar = b.load_scalar("scalar"), z = b.acc();
+  const Pairing pairing{Pairing::Kind::Halves, 8, 8};
+  const auto [first, second] = split(z, pairing);
+  const auto [first_of_row, second_of_row] = split(row, pairing);
+  b.store("rotated", join(first * col * first_of_row, second * scalar - second_of_row));
+  b.store("plain", z * (row + col * scalar));
+  const Program program = b.build();
+  expect_right(check_gradients(program, everything(program), loads(program), {.recompute_acc = true}, {}, fresh_seed()),
+               8);
+}
+
+// What of the sum over a row does not vary along it is left to the program that finishes it.
+TEST(Gradients, OfFinishedSumsThroughEveryFactor) {
+  using Step = std::function<Value(const Value& sum, const Value& z, const Value& col)>;
+  const Step steps[] = {[](const Value& s, const Value& z, const Value&) { return z - s; },
+                        [](const Value& s, const Value& z, const Value&) { return z * -s; },
+                        [](const Value& s, const Value& z, const Value& c) { return z * (s * c); },
+                        [](const Value& s, const Value& z, const Value& c) { return z * (s / exp(c)); },
+                        [](const Value& s, const Value& z, const Value& c) { return z / (s * exp(c)); }};
+  for (const Step& step : steps) {
+    Builder b("finished");
+    b.store("out", step(b.load_partials("sum", Reduction::Sum, Axis::Row), b.acc(), b.load_col("col")));
+    const Program program = b.build();
+    SCOPED_TRACE(to_text(program));
+    expect_right(check_gradients(program, {"sum"}, loads(program), {.recompute_acc = true}, {}, fresh_seed()), 3);
+  }
 }
 
 TEST(Gradients, RoundingsPassTheCotangentThrough) {

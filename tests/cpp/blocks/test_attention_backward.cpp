@@ -156,6 +156,33 @@ TEST_F(AttentionBackward, OfOneTokenAndOfNone) {
   EXPECT_EQ(run(inputs(none, DType::F32), none.shape, DType::F32).at("q").view().size(), 0);
 }
 
+// A NaN or infinity of a token reaches no query before it by its key and value, and no key behind it by its query and
+// gradient: a weight of 0 is no product with it.
+TEST_F(AttentionBackward, WhatIsNotFiniteStaysWithWhoSeesIt) {
+  constexpr std::int64_t kAt = 93, kTokens = 200;
+  const AttentionSizes s{kTokens, 8, {2, 1}};
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const Plains p = inputs(s, dtype);
+    const auto before = run(p, s.shape, dtype);
+    const auto expect_same = [&](const Tensor& got, const Tensor& expected, std::int64_t start, std::int64_t stop) {
+      const Tensor part = Tensor::copy(got.view().slice(0, start, stop), dtype);
+      expect_close(part, plain(expected.view().slice(0, start, stop)), dtype == DType::F32 ? 2e-6 : 1e-2);
+    };
+    for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()})
+      for (const std::string of : {"q", "k", "v", "d_out"}) {
+        SCOPED_TRACE(testing::Message() << of << " " << bad << " " << name_of(dtype));
+        Plains changed = p;
+        changed.at(of).at(kAt, 3) = bad;
+        const auto got = run(changed, s.shape, dtype);
+        const bool is_key = of == "k" || of == "v";
+        if (is_key) expect_same(got.at("q"), before.at("q"), 0, kAt);
+        if (!is_key)
+          for (const char* gradient : {"k", "v"}) expect_same(got.at(gradient), before.at(gradient), kAt + 1, kTokens);
+        EXPECT_FALSE(std::isfinite(got.at(is_key ? "q" : "k").view().at(kAt, 3)));
+      }
+  }
+}
+
 // The same loops compiled for each instruction set.
 TEST_F(AttentionBackward, EveryInstructionSet) {
   constexpr std::int64_t kRows = 5, kCols = 27, kPitch = 32;

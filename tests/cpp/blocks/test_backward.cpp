@@ -87,7 +87,7 @@ class Chain {
     GatedMlpBackward back =
         gated_mlp_backward(d_middle, view("down"), gated, start, first, mlp,
                            {into("gate"), into("up"), into_bias("gate_bias"), into_bias("up_bias")});
-    if (into("down")) add_weight_gradient(d_middle, back.y, gradients_["down"]);
+    add_weight_gradient(d_middle, back.y, into("down"));
     back.stream.d_x = d_middle;
     gradients_["x"] = stream_backward(back.stream, start, first, {into_gamma("gamma0"), {}});
   }
@@ -103,6 +103,7 @@ class Chain {
 
   std::map<std::string, Tensor>& gradients() { return gradients_; }
   std::set<std::string> frozen;
+  MainGradient::Content content = MainGradient::Content::Kept;
 
  private:
   TensorView view(const std::string& name) { return tensors_.at(name); }
@@ -111,7 +112,7 @@ class Chain {
     return case_.bias ? std::optional(view(name)) : std::nullopt;
   }
   MainGradient into(const std::string& name) {
-    return frozen.contains(name) ? std::nullopt : MainGradient(gradients_.at(name).view());
+    return frozen.contains(name) ? std::nullopt : MainGradient(gradients_.at(name).view(), content);
   }
   MainGradient into_bias(const std::string& name) { return case_.bias ? into(name) : std::nullopt; }
   MainGradient into_gamma(const std::string& name) {
@@ -157,6 +158,22 @@ TEST(BlockBackward, GradientsAccumulate) {
   }
 }
 
+// What is there is gone where the gradient is fresh, NaN too.
+TEST(BlockBackward, FreshGradientsTakeThePlaceOfWhatWasThere) {
+  for (const std::int64_t tokens : {0, 7, 4200}) {
+    Chain chain({.tokens = tokens, .bias = true});
+    chain.run();
+    Plains expected;
+    for (auto& [name, gradient] : chain.gradients()) {
+      expected[name] = plain(gradient);
+      std::fill_n(gradient.data<float>(), gradient.view().size(), std::numeric_limits<float>::quiet_NaN());
+    }
+    chain.content = MainGradient::Content::Fresh;
+    chain.run();
+    for (const auto& [name, gradient] : chain.gradients()) EXPECT_EQ(plain(gradient).values, expected.at(name).values);
+  }
+}
+
 // What is frozen stays as it is and changes nothing else; nor does a second run.
 TEST(BlockBackward, FrozenParametersAreLeftAlone) {
   Chain chain({.tokens = 70, .bias = true});
@@ -184,16 +201,22 @@ TEST(BlockBackward, FrozenParametersAreLeftAlone) {
 // However many partials there are: more than one load finishes, and more than one pass leaves few enough of.
 TEST(BlockBackward, PartialsOfAnyNumberAreSummed) {
   std::mt19937_64 random(1);
-  for (const std::int64_t count : {1, 64, 65, 4200}) {
-    const Plain partials = random_plain(random, count, 5, DType::F32);
-    const Tensor sums = Tensor::zeros({5}, DType::F32);
-    add_col_sums(partials.tensor(DType::F32), sums, {});
-    for (std::int64_t c = 0; c < 5; ++c) {
-      double sum = 0;
-      for (std::int64_t r = 0; r < count; ++r) sum += partials.at(r, c);
-      EXPECT_NEAR(plain(sums).values[static_cast<std::size_t>(c)], sum, 1e-4);
-    }
+  std::vector<Plain> partials;
+  std::vector<Tensor> tensors, results;
+  std::vector<ColSum> sums;
+  for (const std::int64_t count : {1, 64, 65, 4200, 0}) {
+    partials.push_back(random_plain(random, count, 5 + count % 7, DType::F32));
+    tensors.push_back(partials.back().tensor(DType::F32));
+    results.push_back(Tensor::zeros({partials.back().cols}, DType::F32));
+    sums.push_back({tensors.back(), results.back()});
   }
+  add_col_sums(sums, {});
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    for (std::int64_t c = 0; c < partials[i].cols; ++c) {
+      double sum = 0;
+      for (std::int64_t r = 0; r < partials[i].rows; ++r) sum += partials[i].at(r, c);
+      EXPECT_NEAR(plain(results[i]).values[static_cast<std::size_t>(c)], sum, 1e-4);
+    }
   for (const std::int64_t width : {30, 130, 4200}) {
     const Tensor x = random_plain(random, 3, width, DType::F32).tensor(DType::F32);
     RmsNorm none;

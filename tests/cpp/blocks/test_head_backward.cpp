@@ -1,6 +1,8 @@
 // The head's loss and its backward, against differences of plain loops; chunks of tokens change nothing but roundings.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "blocks/plain_gradients.h"
 #include "coda/training.h"
 
@@ -38,14 +40,17 @@ class HeadChain : public ::testing::Test {
     Loss loss;
     Tensor x, gamma, weight;
   };
-  Result run(const HeadOptions& options, DType main = DType::F32) {
+  Result run(const HeadOptions& options, DType main = DType::F32,
+             MainGradient::Content content = MainGradient::Content::Kept) {
     const Tensor x = plains_["x"].tensor(dtype_), weight = plains_["weight"].tensor(dtype_);
     const Tensor gamma = plains_["gamma"].vector(dtype_);
     const RmsNorm norm{gamma, kEps};
     const NormedStream stream = enter_norm(x, norm);
     Result result{{}, {}, Tensor::zeros({kWidth}, main), Tensor::zeros({plains_["weight"].rows, kWidth}, main)};
-    const HeadBackward back =
-        lm_head_loss_backward(stream, norm, weight, targets_.vector(DType::I64), options, result.weight.view());
+    const bool is_fresh = content == MainGradient::Content::Fresh;
+    if (is_fresh) std::memset(result.weight.view().data(), 0xff, size_of(main) * result.weight.view().size());  // NaN
+    const HeadBackward back = lm_head_loss_backward(stream, norm, weight, targets_.vector(DType::I64), options,
+                                                    {result.weight.view(), content});
     result.loss = back.loss;
     result.x = stream_backward(back.stream, saved_stream(stream), norm, {result.gamma.view(), {}});
     return result;
@@ -69,6 +74,16 @@ class HeadChain : public ::testing::Test {
   Plains plains_;
   Plain targets_;
 };
+
+TEST_F(HeadChain, FreshGradientsTakeThePlaceOfWhatWasThere) {
+  for (const std::int64_t tokens : {0, 40, 150})
+    for (const DType main : {DType::F32, DType::BF16}) {
+      draw(tokens, 70, DType::BF16);
+      const HeadOptions options{.chunk_tokens = 64};
+      const Tensor added = run(options, main).weight, fresh = run(options, main, MainGradient::Content::Fresh).weight;
+      EXPECT_EQ(plain(fresh).values, plain(added).values) << tokens << " tokens into " << name_of(main);
+    }
+}
 
 TEST_F(HeadChain, IsTheDerivative) {
   for (const std::int64_t vocabulary : {5, 70, 4200})

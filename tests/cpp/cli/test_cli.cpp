@@ -212,7 +212,38 @@ TEST_F(Cli, ExplainKnowsEveryProgramOfTheLibrary) {
   }
 }
 
+// The sizes of LLaMA-3 8B.
+TEST_F(Cli, ExplainItemisesWhatALayerKeeps) {
+  const Ran ran = coda("explain layer");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "bytes kept of a token    fast   lean\n"
+            "x before attention       8192   8192\n"
+            "sum of its x^2            256      4\n"
+            "rotated q                8192   8192\n"
+            "rotated k                2048   2048\n"
+            "v                        2048   2048\n"
+            "attention's result       8192   8192\n"
+            "its log-sum-exp           128    128\n"
+            "x before the MLP         8192   8192\n"
+            "sum of that x^2           256      4\n"
+            "gate                    28672  28672\n"
+            "up                      28672  28672\n"
+            "gated activation        28672      0\n"
+            "a layer                123520  94344\n");
+}
+
+TEST_F(Cli, ExplainKnowsTheNormsOfHeads) {
+  const Ran ran = coda("explain layer --width 64 --heads 4 --kv-heads 2 --head 16 --mlp 96 --dtype f32 --qk-norm");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("q before its norm       256   256\nk before its norm       128   128\n"));
+}
+
 TEST_F(Cli, ExplainNamesMistakes) {
+  EXPECT_THAT(coda("explain").err, HasSubstr("PROGRAM is required"));
+  EXPECT_EQ(coda("explain layer --heads 0").status, 2);
+  EXPECT_EQ(coda("explain layer --heads 3 --kv-heads 2").err,
+            "coda: transformer_layer_saved: config.heads 3 is no multiple of config.kv_heads 2\n");
   EXPECT_EQ(coda("explain residual --tflops 0").status, 2);
   EXPECT_EQ(coda("explain rope -n 100").err.substr(0, 55), "coda: explain: head 64 of program 'rope' does not divid");
 }

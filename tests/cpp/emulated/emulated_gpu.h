@@ -97,6 +97,9 @@ inline void emulate_memory(cuda::DriverApi& api) {
   };
 }
 
+/// Kernels launched so far.
+inline std::atomic<int> emulated_launches = 0;
+
 inline cuda::DriverApi emulated_driver() {
   cuda::DriverApi api = fake_driver();
   emulate_memory(api);
@@ -116,6 +119,7 @@ inline cuda::DriverApi emulated_driver() {
     return *function != nullptr ? 0 : 1;
   };
   api.launch = [](const cuda::LaunchConfig*, cuda::Function function, void** arguments, void**) {
+    ++emulated_launches;
     reinterpret_cast<void (*)(const void*)>(function)(arguments[0]);
     return 0;
   };

@@ -55,15 +55,8 @@ class Case {
     return outputs;
   }
 
-  /// The candidates of its product.
-  std::vector<Candidate> candidates() {
-    std::vector<Matrix> outputs;
-    return cuda::cuda_backend().candidates(bound(kGpu, outputs));
-  }
-
- private:
-  // The problem on a device, with fresh outputs.
-  Problem bound(Device device, std::vector<Matrix>& outputs) {
+  /// The program with its tensors on a device, and fresh outputs.
+  Segment segment(Device device, std::vector<Matrix>& outputs) {
     Operands operands;
     for (int i = 0; i < static_cast<int>(inputs_.size()); ++i) {
       const Operand& operand = program_.operand(i);
@@ -78,7 +71,19 @@ class Case {
       }
       operands.push_back({operand.name, on(tensor, device)});
     }
-    const Segment segment{program_, operands};
+    return {program_, operands};
+  }
+
+  /// The candidates of its product.
+  std::vector<Candidate> candidates() {
+    std::vector<Matrix> outputs;
+    return cuda::cuda_backend().candidates(bound(kGpu, outputs));
+  }
+
+ private:
+  // The problem on a device, with fresh outputs.
+  Problem bound(Device device, std::vector<Matrix>& outputs) {
+    const Segment segment = this->segment(device, outputs);
     std::vector<TensorView> b;
     for (const Tensor& weight : weights_) b.push_back(on(weight.view(), device).transposed());
     return b.empty() ? bind_elementwise("elementwise", rows_, cols_, segment)

@@ -90,5 +90,28 @@ TEST_F(EmulatedBackward, ReductionsDownColumnsKeepWhatIsNotFinite) {
   compare(inputs, program);
 }
 
+// The passes over q, k and v of a layer: two programs, one of them twice, in one kernel.
+TEST_F(EmulatedBackward, ProgramsSideBySide) {
+  constexpr std::int64_t kRows = 67, kCols[] = {384, 128, 141, 0};
+  std::vector<Case> cases;
+  for (const std::int64_t cols : kCols)
+    for (const BackwardCase& each : backward_cases())
+      if (each.name == (cols % 64 == 0 && cols > 0 ? "rms_rope_bias" : "rms_bias"))
+        cases.emplace_back(differentiate(each.forward, each.wrt, each.cotangents, each.options).program, kRows, cols,
+                           false, static_cast<std::uint64_t>(cols));
+  ASSERT_EQ(cases.size(), std::size(kCols));
+  const auto run = [&](const Backend& backend, Device device) {
+    std::vector<Matrix> outputs;
+    std::vector<Segment> segments;
+    for (Case& each : cases) segments.push_back(each.segment(device, outputs));
+    const Problem problem = bind_elementwise("elementwise", kRows, kCols, segments);
+    backend.plan(problem, {})->run(problem);
+    for (const Matrix& matrix : outputs) expect_canaries(matrix);
+    return outputs;
+  };
+  const auto expected = run(cpu::reference_backend(), {}), got = run(cuda::cuda_backend(), kGpu);
+  for (std::size_t i = 0; i < expected.size(); ++i) expect_close(got[i], expected[i], "output " + std::to_string(i));
+}
+
 }  // namespace
 }  // namespace coda::testing_support

@@ -9,6 +9,7 @@
 
 #include "blocks/llama/embedding_gradient.h"
 #include "blocks/partials.h"
+#include "coda/differentiate.h"
 #include "coda/training.h"
 #include "emulated/emulated_gpu.h"
 #include "emulated/model_kinds.h"
@@ -80,13 +81,33 @@ TEST_F(EmulatedTraining, SumsDownManyRows) {
     const Plain partials = random_plain(random_, count, 40, DType::F32);
     Plain expected = random_plain(random_, 1, 40, DType::F32);
     const Tensor into = there(expected.vector(DType::F32));
-    add_col_sums(there(partials.tensor(DType::F32)), into, {});
+    add_col_sums({{there(partials.tensor(DType::F32)), into}}, {});
     for (std::int64_t r = 0; r < count; ++r)
       for (std::int64_t c = 0; c < 40; ++c) expected.at(0, c) += partials.at(r, c);
     const Tensor got = on_host(into);
     for (std::int64_t c = 0; c < 40; ++c)
       EXPECT_NEAR(got.data<float>()[c], expected.at(0, c), 1e-5 * std::sqrt(static_cast<double>(count))) << count;
   }
+}
+
+// Only k has what no kernel does: the gradients of q are not begun either.
+TEST_F(EmulatedTraining, WhatIsRefusedIsRefusedBeforeAGradientIsWritten) {
+  constexpr std::int64_t kTokens = 3, kWidth = 8, kHead = 510;
+  const auto zeros = [](std::initializer_list<std::int64_t> shape) { return there(Tensor::zeros(shape, DType::BF16)); };
+  const Tensor weight = zeros({kHead, kWidth}), bias = zeros({kHead}), out = zeros({kTokens, kHead});
+  const Tensor positions = there(Tensor::zeros({kTokens}, DType::F32));
+  const Tensor d_bias = there(Tensor::zeros({kHead}, DType::F32));
+  QkvWeights weights{weight, weight, weight, {}, {}, {}, {}, {}};
+  weights.q_bias = weights.k_bias = weights.v_bias = bias;
+  weights.k_norm = RmsNorm{bias};
+  QkvGradients into;
+  into.q_bias = d_bias;
+  const SavedStream stream{zeros({kTokens, kWidth}), there(Tensor::zeros({kTokens, 1}, DType::F32))};
+  const Tensor d_out = there(random_plain(random_, kTokens, kHead, DType::BF16).tensor(DType::BF16));
+  EXPECT_THROW(qkv_rope_backward(d_out, d_out, d_out, {out, out, out, {}, out}, stream, RmsNorm{zeros({kWidth})},
+                                 weights, {.head = kHead}, {positions.view(), {}, {}, {}}, into),
+               NotImplementedError);
+  for (const double value : plain(on_host(d_bias)).values) EXPECT_EQ(value, 0);
 }
 
 /// The projections before attention, two query heads and one of keys and values.
@@ -226,6 +247,53 @@ TEST_P(EmulatedGradients, AreNoWorseThanTheCpus) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EmulatedGradients, model_kinds(), kind_name);
+
+// Four products and attention forward; eight products, one pass and attention's three kernels backward. The gradients
+// by both γ are summed by a launch each.
+TEST_F(EmulatedTraining, LaunchesOfALayer) {
+  constexpr std::int64_t kTokens = 64, kWidth = 64, kHead = 16, kMlp = 96;
+  const LayerConfig config{4, 2, kHead, {.head = kHead}, "swiglu"};
+  const auto draw = [&](std::int64_t rows, std::int64_t cols) {
+    return there(random_plain(random_, rows, cols, DType::BF16).tensor(DType::BF16));
+  };
+  const Tensor gamma = there(random_plain(random_, 1, kWidth, DType::BF16).vector(DType::BF16));
+  const Tensor d_gamma[] = {there(Tensor::zeros({kWidth}, DType::F32)), there(Tensor::zeros({kWidth}, DType::F32))};
+  const Tensor q = draw(4 * kHead, kWidth), kv = draw(2 * kHead, kWidth), o = draw(kWidth, 4 * kHead);
+  const Tensor gate = draw(kMlp, kWidth), up = draw(kMlp, kWidth), down = draw(kWidth, kMlp);
+  const Tensor positions = there(Tensor::zeros({kTokens}, DType::F32));
+  LayerWeights weights;
+  weights.input_norm = weights.post_norm = RmsNorm{gamma};
+  weights.qkv.q = q, weights.qkv.k = weights.qkv.v = kv, weights.o = o;
+  weights.gate = gate, weights.up = up, weights.down = down;
+  const Tensor d_q = draw(4 * kHead, kWidth), d_k = draw(2 * kHead, kWidth), d_v = draw(2 * kHead, kWidth);
+  const Tensor d_o = draw(kWidth, 4 * kHead), d_gate = draw(kMlp, kWidth), d_up = draw(kMlp, kWidth);
+  const Tensor d_down = draw(kWidth, kMlp);
+  LayerGradients into;
+  into.qkv.q = d_q, into.qkv.k = d_k, into.qkv.v = d_v, into.o = d_o;
+  into.mlp.gate = d_gate, into.mlp.up = d_up, into.down = d_down;
+  into.post_norm = d_gamma[0], into.next_norm = d_gamma[1];
+  const RopeTensors rope{positions.view(), {}, {}, {}};
+  const NormedStream stream = enter_norm(draw(kTokens, kWidth), weights.input_norm);
+  for (const SavedPolicy policy : {SavedPolicy::Fast, SavedPolicy::Lean}) {
+    SavedLayer saved;
+    const LayerTraining training{1, policy};
+    const int start = emulated_launches;
+    const NormedStream out =
+        transformer_layer_saved(stream, weights, config, rope, weights.input_norm, training, saved);
+    const int forward = emulated_launches - start;
+    EXPECT_EQ(forward, 4 + 1);
+    StreamGradient gradient;
+    gradient.dz = {draw(kTokens, 4 * kHead)};
+    gradient.weights = {q};
+    const Backward reader =
+        differentiate(epilogues::rms({{.count = kWidth}}), {"acc0", "sum_sq"}, {Cotangent::load("out")});
+    gradient.sums = {{there(Tensor::zeros({kTokens, 1}, DType::F32)), *reader.gradients[1].finish}};
+    const int middle = emulated_launches;
+    transformer_layer_backward(gradient, saved_stream(out), saved, weights, config, rope, weights.input_norm, training,
+                               into);
+    EXPECT_EQ(emulated_launches - middle, 9 + 3 + 2);
+  }
+}
 
 }  // namespace
 }  // namespace coda::testing_support

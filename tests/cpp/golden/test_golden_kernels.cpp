@@ -6,6 +6,7 @@
 #include "coda/build.h"
 #include "coda/epilogues.h"
 #include "cuda/backend.h"
+#include "cuda/emit/elementwise.h"
 #include "cuda/emit/kernel.h"
 #include "cuda/emit/program.h"
 #include "cuda/launch/layout.h"
@@ -62,11 +63,29 @@ void expect_segments(GoldenFiles& files) {
                          segments, {.tile_n = 64, .ping_pong = true}));
 }
 
+// The passes over q, k and v of a layer's backward: three segments, two programs.
+void expect_side_by_side(GoldenFiles& files) {
+  std::vector<Segment> segments;
+  constexpr std::int64_t kCols[] = {1024, 256, 256};
+  for (const testing_support::BackwardCase& each : testing_support::backward_cases()) {
+    if (each.name != "rms" && each.name != "rms_rope") continue;
+    const Program program = differentiate(each.forward, each.wrt, each.cotangents, each.options).program;
+    const auto add = [&](std::int64_t cols) {
+      segments.push_back({program, invented_operands(program, 1024, cols, DType::BF16)});
+    };
+    if (each.name == "rms_rope") add(kCols[0]);
+    add(256);
+  }
+  files.expect("elementwise_segments",
+               cuda::emit_elementwise(cuda::specialise_elementwise(bind_elementwise("golden", 1024, kCols, segments))));
+}
+
 TEST(GoldenKernels, AreTheLibrarys) {
   GoldenFiles files(".cu");
   for (const auto& [name, program] : epilogues::library()) files.expect(name, kernel_of(program));
   expect_backwards(files);
   expect_segments(files);
+  expect_side_by_side(files);
   files.expect_no_others();
 }
 

@@ -9,6 +9,7 @@
 #include "coda/build.h"
 #include "coda/error.h"
 #include "coda/gemm.h"
+#include "problem/before_plan.h"
 #include "support/matrices.h"
 
 namespace coda {
@@ -63,6 +64,53 @@ TEST(Elementwise, RunsWithoutAProduct) {
   const Matrix out = make_output(2, 2, DType::BF16);
   elementwise(2, 2, b.build(), {{"x", kA}, {"out", out.view}});
   EXPECT_EQ(values_of(out.view), (Numbers{2, 3, 4, 5}));
+}
+
+TEST(Run, TellsOfAProblemBeforeItsFirstPlan) {
+  const Program program = scaled();
+  const Tensor alpha = Tensor::from({}, Numbers{2}), out = Tensor::empty({2, 2}, DType::F32);
+  const auto multiply = [&] { gemm(kA.view(), kB.view(), program, {{"alpha", alpha}, {"out", out}}); };
+  multiply();
+  std::vector<std::int64_t> told;
+  const auto before =
+      set_before_plan(std::make_shared<BeforePlan>([&](const Problem& problem, void*) { told.push_back(problem.m); }));
+  multiply();
+  multiply();
+  EXPECT_EQ(told, std::vector<std::int64_t>{2});  // although it was planned before
+  EXPECT_NE(set_before_plan(before), nullptr);
+  multiply();
+  EXPECT_EQ(told.size(), 1u);
+}
+
+// Columns count within a segment; one may have none.
+TEST(Run, ProgramsSideBySideAreEachByItself) {
+  constexpr std::int64_t kRows = 70, kCols[] = {5, 130, 0};
+  Builder doubled("doubled"), numbered("numbered");
+  doubled.store("out", doubled.load_tile("x") * 2.0);
+  doubled.store("sums", reduce_col(doubled.load_tile("x"), Reduction::Sum, 64));
+  numbered.store("out", numbered.load_tile("x") + numbered.col_index());
+  const Program programs[] = {doubled.build(), numbered.build(), numbered.build()};
+  std::mt19937_64 random(std::random_device{}());
+  for (const std::string_view backend : {"reference", "fast"}) {
+    std::vector<Matrix> x, out;
+    std::vector<Segment> segments;
+    const Matrix sums = make_output(2, kCols[0], DType::F32);
+    for (std::size_t i = 0; i < std::size(kCols); ++i) {
+      x.push_back(random_integers(random, kRows, kCols[i], DType::F32, Layout::Plain));
+      out.push_back(make_output(kRows, kCols[i], DType::F32));
+      segments.push_back({programs[i], {{"x", x[i].view}, {"out", out[i].view}}});
+    }
+    segments[0].operands.push_back({"sums", sums.view});
+    elementwise(kRows, kCols, segments, backend);
+    double sum = 0;
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      if (r < 64) sum += x[0].view.at(r, 3);
+      EXPECT_EQ(out[0].view.at(r, 3), 2 * x[0].view.at(r, 3));
+      EXPECT_EQ(out[1].view.at(r, 129), x[1].view.at(r, 129) + 129);
+    }
+    EXPECT_EQ(sums.view.at(0, 3), sum);
+    for (const Matrix& matrix : out) expect_canaries(matrix);
+  }
 }
 
 TEST(Run, RefusesAnIndexBeforeItWrites) {

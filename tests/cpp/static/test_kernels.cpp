@@ -15,6 +15,7 @@
 #include "cuda/compile/cache.h"
 #include "cuda/compile/disassemble.h"
 #include "cuda/emit/blocks.h"
+#include "cuda/emit/elementwise.h"
 #include "cuda/emit/kernel.h"
 #include "cuda/launch/layout.h"
 #include "support/invented.h"
@@ -162,6 +163,26 @@ TEST_F(Static, BackwardsOfTheLibrary) {
     add_program(kernels, "backward " + each.name, backward.program);
     for (const Gradient& gradient : backward.gradients)
       if (gradient.finish) add_program(kernels, "finish " + each.name, *gradient.finish);
+  }
+  expect_clean(kernels.all());
+}
+
+// The passes over q, k and v of a layer's backward in one kernel, with norms of their heads and biases.
+TEST_F(Static, BackwardsSideBySide) {
+  Kernels kernels;
+  constexpr std::int64_t kCols[] = {4096, 1024};
+  for (const auto& [first, second] :
+       {std::pair("rms_rope", "rms"), std::pair("rms_qk_norm_rope", "rms"), std::pair("rms_rope_bias", "rms_bias")}) {
+    std::vector<Segment> segments;
+    for (const std::string name : {first, second})
+      for (const testing_support::BackwardCase& each : testing_support::backward_cases()) {
+        if (each.name != name) continue;
+        const Program program = differentiate(each.forward, each.wrt, each.cotangents, each.options).program;
+        const std::int64_t cols = kCols[segments.size()];
+        segments.push_back({program, invented_operands(program, kLarge.m, cols, DType::BF16)});
+      }
+    kernels.add(first, cuda::emit_elementwise(
+                           cuda::specialise_elementwise(bind_elementwise("static", kLarge.m, kCols, segments))));
   }
   expect_clean(kernels.all());
 }

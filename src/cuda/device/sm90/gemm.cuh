@@ -77,7 +77,7 @@ __device__ __forceinline__ void run_gemm(const typename C::Params& p) {
       mbarrier_init(base + L::kSumBarriers, 128 * kConsumers);
       mbarrier_init(base + L::kSumBarriers + 8, 128);
     }
-    if constexpr (C::kInputMaps > 0) shared_store_volatile(base + L::kProgress, 0);
+    if constexpr (C::kInputMaps > 0) shared_store(base + L::kProgress, u32{0});
     mbarrier_init_fence();
   }
   constexpr bool kCluster = Raster<C>::kClusterSize > 1;

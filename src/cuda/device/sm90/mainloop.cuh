@@ -64,7 +64,6 @@ __device__ void produce_operands(const typename C::Params& p, u32 base) {
   Ring<C::kStages> ring(1);
   Raster<C> raster(p);
   Tile tile;
-  u32 asked_for = 0;
   while (raster.take(tile)) {
     for (int part = 0; part < C::kKParts; ++part) {
       const TensorMap* a = &p.a[C::kKParts > 1 ? part : C::kSegmentsAlongN ? 0 : tile.segment];
@@ -90,7 +89,7 @@ __device__ void produce_operands(const typename C::Params& p, u32 base) {
           load_operand<C::kBMajorK, C::kTileN, kPeersOfB>(to_b, b, full_slot, tile.col, k, raster.rank);
         }
         ring.advance();
-        if constexpr (C::kInputMaps > 0) shared_store_volatile(base + L::kProgress, ++asked_for);
+        if constexpr (C::kInputMaps > 0) shared_count_up(base + L::kProgress);
       }
     }
   }
@@ -101,7 +100,7 @@ __device__ void produce_operands(const typename C::Params& p, u32 base) {
 
 // Waits until `k_blocks` have been asked for, counted from the block's start. Counters may wrap.
 __device__ __forceinline__ void await_progress(u32 progress, u32 k_blocks) {
-  while (static_cast<i32>(shared_load_volatile(progress) - k_blocks) < 0) sleep_for(200);
+  while (static_cast<i32>(shared_count(progress) - k_blocks) < 0) sleep_for(200);
 }
 
 // Tile inputs of one consumer, sub-tile by sub-tile in the order its epilogue takes them. Those that find no free slot

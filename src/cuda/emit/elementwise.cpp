@@ -1,0 +1,72 @@
+#include "cuda/emit/elementwise.h"
+
+#include <numeric>
+
+#include "core/integers.h"
+#include "cuda/emit/distinct.h"
+#include "cuda/emit/kernel.h"
+
+namespace coda::cuda {
+namespace {
+
+void emit_config(Writer& out, const std::vector<SegmentSpec>& segments, const std::vector<DistinctProgram>& programs) {
+  out.open("struct Config");
+  out.line("using Params = KernelParams;");
+  out.line("static constexpr int kSegments = ", segments.size(), ";");
+  out.line();
+  out.line("// Calls body with the program of a segment, the columns of its spans and its arguments.");
+  emit_visit(out, programs, [&](const DistinctProgram& program) {
+    return concat("Constant<", elementwise_span(segments[program.segments[0]].program), ">{}, ");
+  });
+  out.close(";");
+}
+
+void emit_params(Writer& out, const std::vector<SegmentSpec>& segments, const std::vector<DistinctProgram>& programs) {
+  const std::size_t size = elementwise_layout(segments).size;
+  if (segments.size() == 1) {
+    out.line("using KernelParams = Epilogue::Arguments;");
+  } else {
+    out.open("struct KernelParams");
+    emit_arguments(out, programs);
+    out.line("i32 spans[", segments.size(), "];");
+    out.close(";");
+  }
+  out.line("static_assert(sizeof(KernelParams) == ", size, ", \"the host lays it out alike\");");
+}
+
+}  // namespace
+
+std::int64_t elementwise_span(const Program& program) { return std::lcm(std::int64_t{64}, column_unit(program)); }
+
+ElementwiseLayout elementwise_layout(const std::vector<SegmentSpec>& segments) {
+  ElementwiseLayout layout;
+  layout.arguments = place_arguments(segments, layout.spans);
+  layout.size = segments.size() == 1 ? layout.spans : round_up(layout.spans + 4 * segments.size(), 8);
+  return layout;
+}
+
+std::string emit_elementwise(const std::vector<SegmentSpec>& segments) {
+  const std::vector<DistinctProgram> programs = distinct_programs(segments);
+  Writer out;
+  out.line("// ", joined_names(segments), ", elementwise");
+  out.margin("#include \"elementwise.cuh\"");
+  out.line();
+  out.line("namespace coda {");
+  emit_programs(out, segments, programs);
+  out.line();
+  emit_params(out, segments, programs);
+  std::string run = "run_elementwise_segments<coda::Config>";
+  if (segments.size() > 1) {
+    out.line();
+    emit_config(out, segments, programs);
+  } else {
+    run = concat("run_elementwise<coda::Epilogue, ", elementwise_span(segments[0].program), ">");
+  }
+  out.line();
+  out.line("}  // namespace coda");
+  out.line();
+  emit_entry(out, "kElementwiseThreads, 1", "KernelParams", run);
+  return out.take();
+}
+
+}  // namespace coda::cuda
