@@ -316,3 +316,22 @@ def test_saved_objects_are_made_of_their_tensors():
         training.SavedStream(x.T, kept.sum_sq)
     assert str(caught.value) == ("SavedStream: argument 'x' of shape [8, 5] has strides [1, 8], expected contiguous rows: pass "
                                  "tensor.contiguous()")
+
+
+def test_fresh_gradients_of_no_tokens_are_zero():
+    gamma, weight, bias = torch.ones(8), torch.ones(5, 8), torch.ones(5)
+    norm, x, targets = blocks.RmsNorm(gamma), torch.empty(0, 8), torch.empty(0, dtype=torch.int64)
+    stream = blocks.enter_norm(x, norm)
+    kept, nan = training.saved_stream(stream), float("nan")
+    made = {name: torch.full_like(like, nan) for name, like in (("weight", weight), ("bias", bias), ("norm", gamma))}
+    fresh = {name: training.Fresh(tensor) for name, tensor in made.items()}
+    out = blocks.norm_linear(stream, norm, weight, bias)
+    pending = training.norm_linear_backward(out, out, kept, norm, weight, bias, into={name: fresh[name] for name in ("weight", "bias")})
+    training.stream_backward(pending, kept, norm, into={"norm_weight": fresh["norm"]})
+    assert not any(tensor.any() for tensor in made.values())
+    made["weight"].fill_(nan)
+    training.add_weight_gradient(out, x, fresh["weight"])
+    assert not made["weight"].any()
+    made["weight"].fill_(nan)
+    training.lm_head_loss_backward(stream, norm, weight, targets, "sum", into={"weight": fresh["weight"]})
+    assert not made["weight"].any()

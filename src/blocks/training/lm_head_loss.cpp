@@ -142,6 +142,7 @@ HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& no
     gemm(dz, weight, product, {{"out", part.of(d_h)}}, {}, where);
     weight_sum.add(dz, part.of(x), norm);
   }
+  if (rows == 0) weight_sum.add(logits.view().slice(0, 0, 0), x, norm);  // a fresh gradient is zero, not what was there
   weight_sum.finish();
   return {reduced_loss(per_token, read.numbers, options.reduction, options.ignore_index, where),
           {{}, {}, d_h, {{sums.finished(where), finish_of(backward)}}, {}}};
