@@ -58,7 +58,7 @@ def test_checkpoints_change_nothing_but_attentions_order(options):
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
     model.enable_input_require_grads()
     again_loss, again = step(model, batch)
-    assert torch.equal(loss, again_loss)
+    torch.testing.assert_close(again_loss, loss, rtol=1e-4, atol=0)  # reentrant: a forward that keeps nothing runs first
     # torch's attention and embedding may add in any order: what differs is at their rounding.
     for name, gradient in again.items():
         torch.testing.assert_close(gradient, kept[name], rtol=2.0**-7, atol=2.0**-9 * kept[name].abs().max().item())

@@ -187,6 +187,17 @@ def test_the_segment_is_an_op_of_torch(names, policy):
                                                     policy, wanted))
 
 
+def test_results_nobody_uses():
+    """A stream whose q, k and v go nowhere, and q alone: the rest has a gradient of zero, not what memory held."""
+    names = ("o", "post_norm", "gate", "up", "down", "down_bias", "next_norm", "q", "k", "v", "q_norm")
+    attention, x, weights, *rest = segment_inputs(names)
+    for used, unused in ((0, {"next_norm", "q", "k", "v", "q_norm"}), (1, {"k", "v"})):
+        result = ops.segment_op(attention, x, weights, *rest, "fast", False)[used]
+        gradients = torch.autograd.grad(result.sum(), [attention, x, *weights])
+        assert {name for name, gradient in zip(("attention", "x", *names), gradients) if not gradient.any()} == unused
+        assert all(gradient.isfinite().all() for gradient in gradients)
+
+
 def test_the_loss_is_an_op_of_torch():
     x, norm, weight = (torch.randn(*shape, requires_grad=True) for shape in ((5, D), (D,), (50, D)))
     torch.library.opcheck(ops.head_loss_op, (x, norm, weight, torch.arange(5), 1e-6, "mean", -100, "x,norm,weight"))

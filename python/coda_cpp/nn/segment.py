@@ -18,6 +18,7 @@ from .. import blocks, training
 from .._core import partial_count
 
 QKV = ("q", "k", "v", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm")
+TAIL = ("next_norm", *QKV, "out", "out_bias")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,8 +137,12 @@ def backward(plan, gradients, attention, x, saved, weights, cos, sin, into, want
     d_x = gradients.get("x")
     if any(name in gradients for name in plan.tail):
         d_x = _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into)
-    elif "down_bias" in into:
-        _add_sum(d_x, into["down_bias"])
+    else:
+        for name in TAIL:  # nobody read what is behind the last norm
+            if isinstance(into.get(name), training.Fresh):
+                into[name].tensor.zero_()
+        if "down_bias" in into:
+            _add_sum(d_x, into["down_bias"])
     if not plan.has_mlp:
         return None, d_x
     d_middle = _mlp_backward(plan, d_x, saved, weights, into)
