@@ -7,7 +7,7 @@ from typing import Any, Sequence
 
 import torch
 
-from . import gradients, ops, route
+from . import gradients, route
 from .launch import Launch, run_elementwise
 
 Tensors = Sequence[torch.Tensor]
@@ -18,12 +18,12 @@ def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
     """The outputs of a launch, recorded for autograd where an input requires grad. A and B are rounded to the dtype of
     autocast where that is on. main_grads: for each matrix of B, in its shape, what its gradient is added to, or None."""
     if torch._C._is_any_autocast_enabled():
-        a, b = _autocast(a), _autocast(b)
+        a, b = autocast(a), autocast(b)
     inputs = (*a, *b, *operands)
     is_plain = route.is_plain(inputs)
     if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in inputs])):
         return launch.run(a, b, operands) if is_plain else _op(launch, a, b, operands)
-    plan = gradients.plan_of(launch, (len(a), len(b)), tuple([tensor.requires_grad for tensor in inputs]))
+    plan = _plan(launch, (len(a), len(b)), tuple([tensor.requires_grad for tensor in inputs]))
     made = _Gemm.apply(plan, main_grads, *inputs) if is_plain else _op(plan.launch, a, b, operands, main_grads)
     return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
 
@@ -35,17 +35,22 @@ def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list
     if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
         return run_elementwise(part, operands, rows, cols, launch.backend) if is_plain else route.elementwise(
             part, operands, rows, cols, launch.backend)
-    plan = gradients.plan_of(launch, (0, 0), tuple([tensor.requires_grad for tensor in operands]))
+    plan = _plan(launch, (0, 0), tuple([tensor.requires_grad for tensor in operands]))
     stored = plan.launch.parts[0]
     made = _Elementwise.apply(plan, rows, cols, *operands) if is_plain else route.elementwise(
         stored, operands, rows, cols, launch.backend)
     return made[:len(part.outputs)]
 
 
+@torch.compiler.assume_constant_result
+def _plan(launch: Launch, counts: tuple[int, int], mask: gradients.Mask) -> gradients.Plan:
+    return gradients.plan_of(launch, counts, mask)
+
+
 def _op(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: Sequence = ()) -> list[torch.Tensor]:
     texts = [part.text for part in launch.parts]
-    return torch.ops.coda.gemm(list(a), list(b), list(operands), list(main_grads), launch.a_view, launch.b_view, texts,
-                               launch.backend)
+    return torch.ops.coda.gemm(list(a), list(b), list(operands), [into for into in main_grads if into is not None],
+                               launch.a_view, launch.b_view, texts, launch.backend)
 
 
 def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tensor]:
@@ -57,7 +62,8 @@ def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tens
     return asked
 
 
-def _autocast(matrices: Tensors) -> Tensors:
+def autocast(matrices: Tensors) -> Tensors:
+    """Matrices in the dtype of autocast, where that is on."""
     device = matrices[0].device.type
     if not torch.is_autocast_enabled(device):
         return matrices
