@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 import torch
 
 from ..errors import NotImplementedError
-from .launch import Launch, split
+from .launch import Launch, launch_of, split
 from .part import PartBackward
 from .products import Products
 
@@ -39,7 +39,8 @@ def plan_of(launch: Launch, counts: tuple[int, int], mask: Mask) -> Plan:
     """The plan for the gradients by the inputs in `mask`. Errors: those of Derived.storing."""
     wanted = tuple(_wanted(launch, i, counts, mask) for i in range(len(launch.parts)))
     storing = tuple(part.storing(names) for part, names in zip(launch.parts, wanted))
-    plan = Plan(launch._replace(parts=storing), counts, mask, wanted, (), ())
+    stored = launch_of(launch.a_view, launch.b_view, storing, launch.backend)
+    plan = Plan(stored, counts, mask, wanted, (), ())
     return plan._replace(kept=tuple(sorted(_kept(plan))), silent=tuple(_silent(plan)))
 
 

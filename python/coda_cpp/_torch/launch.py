@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple, Sequence
+import weakref
+from typing import Any, Sequence
 
 import torch
 
@@ -15,14 +16,18 @@ _TORCH_DTYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloa
 _FACTORS = {"pair": _core.pair, "concat": _core.concat, "concat_k": _core.concat_k}
 
 
-class Launch(NamedTuple):
-    """What is fixed about a call of gemm; tensors come as lists: the matrices of A, those of B as (K, N), and the inputs of
-    all programs, in order. A view is 'single', 'pair', 'concat' or 'concat_k'."""
+class Launch:
+    """What is fixed about a call of gemm, or of an elementwise pass, which has no views; tensors come as lists: the matrices
+    of A, those of B as (K, N), and the inputs of all programs, in order. A view is 'single', 'pair', 'concat' or
+    'concat_k'."""
 
-    a_view: str
-    b_view: str
-    parts: tuple[Derived, ...]
-    backend: str = ""
+    def __init__(self, a_view: str, b_view: str, parts: tuple[Derived, ...], backend: str = "") -> None:
+        self.a_view, self.b_view = a_view, b_view
+        self.parts = parts
+        self.backend = backend
+        self.texts = [part.text for part in parts]
+        self.number = next(_numbers)
+        _launches[self.number] = self
 
     def run(self, a: Sequence[torch.Tensor], b: Sequence[torch.Tensor], operands: Sequence[torch.Tensor]) -> list:
         """The outputs of all parts, in order, by the core; records nothing."""
@@ -40,6 +45,22 @@ class Launch(NamedTuple):
             cols = b[i if self.b_view == "concat" else 0].shape[1]
             made += outputs_like(part, rows, cols, batch if len(batch) > 1 else [], a[0])
         return made
+
+
+# torch.compile knows a launch by its number: constant functions take plain values alone.
+_launches: weakref.WeakValueDictionary[int, Launch] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def launch_numbered(number: int) -> Launch:
+    """The launch of that number."""
+    return _launches[number]
+
+
+@functools.lru_cache(maxsize=4096)
+def launch_of(a_view: str, b_view: str, parts: tuple[Derived, ...], backend: str) -> Launch:
+    """The launch of these, made once."""
+    return Launch(a_view, b_view, parts, backend)
 
 
 def _factor(view: str, matrices: Sequence[torch.Tensor]) -> Any:
@@ -99,7 +120,6 @@ def _shape(operand: _core.Operand, rows: int, cols: int) -> list[int]:
     return {"tile": [rows, cols], "row": [cols], "col": [rows], "scalar": []}[operand.shape]
 
 
-@functools.lru_cache(maxsize=1024)
-def launch_of_texts(a_view: str, b_view: str, texts: tuple[str, ...], backend: str) -> Launch:
+def launch_of_texts(a_view: str, b_view: str, texts: Sequence[str], backend: str) -> Launch:
     """The launch of programs given as text, as the ops take them."""
-    return Launch(a_view, b_view, tuple(derived_of_text(text) for text in texts), backend)
+    return launch_of(a_view, b_view, tuple([derived_of_text(text) for text in texts]), backend)

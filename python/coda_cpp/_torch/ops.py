@@ -18,14 +18,10 @@ import torch
 
 from . import gradients, loss
 from .derived import derived_of_text
-from .launch import Launch, fake_elementwise, launch_of_texts, run_elementwise
+from .launch import fake_elementwise, launch_of_texts, run_elementwise
 from .products import accumulated, plain
 
 Tensors = Sequence[torch.Tensor]
-
-
-def _launch(a_view: str, b_view: str, programs: Sequence[str], backend: str) -> Launch:
-    return launch_of_texts(a_view, b_view, tuple(programs), backend)
 
 
 @torch.library.custom_op("coda::gemm", mutates_args=(), schema=(
@@ -33,18 +29,18 @@ def _launch(a_view: str, b_view: str, programs: Sequence[str], backend: str) -> 
     "-> Tensor[]"))
 def gemm(a: Tensors, b: Tensors, operands: Tensors, main_grads: Tensors, a_view: str, b_view: str, programs: Sequence[str],
          backend: str) -> list[torch.Tensor]:
-    return _launch(a_view, b_view, programs, backend).run(a, b, operands)
+    return launch_of_texts(a_view, b_view, programs, backend).run(a, b, operands)
 
 
 @gemm.register_fake
 def _(a, b, operands, main_grads, a_view, b_view, programs, backend):
-    return _launch(a_view, b_view, programs, backend).fake(a, b)
+    return launch_of_texts(a_view, b_view, programs, backend).fake(a, b)
 
 
 def _save_gemm(ctx: Any, inputs: tuple, output: list[torch.Tensor]) -> None:
     a, b, operands, main_grads, a_view, b_view, programs, backend = inputs
     every = (*a, *b, *operands)
-    plan = gradients.plan_of(_launch(a_view, b_view, programs, backend), (len(a), len(b)),
+    plan = gradients.plan_of(launch_of_texts(a_view, b_view, programs, backend), (len(a), len(b)),
                              tuple(tensor.requires_grad for tensor in every))
     given = iter(main_grads)
     into = [next(given) if tensor.requires_grad else None for tensor in b] if main_grads else ()
@@ -74,7 +70,7 @@ def _(operands, program, rows, cols, backend):
 
 def _save_elementwise(ctx: Any, inputs: tuple, output: list[torch.Tensor]) -> None:
     operands, program, rows, cols, backend = inputs
-    launch = Launch("", "", (derived_of_text(program),), backend)
+    launch = launch_of_texts("", "", [program], backend)
     plan = gradients.plan_of(launch, (0, 0), tuple(tensor.requires_grad for tensor in operands))
     gradients.save(ctx, plan, operands, output, extents=(rows, cols))
 

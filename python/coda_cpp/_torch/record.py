@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import torch
 
 from . import gradients, route
-from .launch import Launch, run_elementwise
+from .launch import Launch, launch_numbered, run_elementwise
 
 Tensors = Sequence[torch.Tensor]
 
@@ -23,7 +23,7 @@ def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
     is_plain = route.is_plain(inputs)
     if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in inputs])):
         return launch.run(a, b, operands) if is_plain else _op(launch, a, b, operands)
-    plan = _plan(launch, (len(a), len(b)), tuple([tensor.requires_grad for tensor in inputs]))
+    plan = _plan(launch.number, (len(a), len(b)), tuple([tensor.requires_grad for tensor in inputs]))
     made = _Gemm.apply(plan, main_grads, *inputs) if is_plain else _op(plan.launch, a, b, operands, main_grads)
     return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
 
@@ -35,7 +35,7 @@ def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list
     if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
         return run_elementwise(part, operands, rows, cols, launch.backend) if is_plain else route.elementwise(
             part, operands, rows, cols, launch.backend)
-    plan = _plan(launch, (0, 0), tuple([tensor.requires_grad for tensor in operands]))
+    plan = _plan(launch.number, (0, 0), tuple([tensor.requires_grad for tensor in operands]))
     stored = plan.launch.parts[0]
     made = _Elementwise.apply(plan, rows, cols, *operands) if is_plain else route.elementwise(
         stored, operands, rows, cols, launch.backend)
@@ -43,14 +43,14 @@ def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list
 
 
 @torch.compiler.assume_constant_result
-def _plan(launch: Launch, counts: tuple[int, int], mask: gradients.Mask) -> gradients.Plan:
-    return gradients.plan_of(launch, counts, mask)
+def _plan(number: int, counts: tuple[int, int], mask: gradients.Mask) -> gradients.Plan:
+    return gradients.plan_of(launch_numbered(number), counts, mask)
 
 
 def _op(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: Sequence = ()) -> list[torch.Tensor]:
-    texts = [part.text for part in launch.parts]
     return torch.ops.coda.gemm(list(a), list(b), list(operands), [into for into in main_grads if into is not None],
-                               launch.a_view, launch.b_view, texts, launch.backend)
+                               launch.a_view, launch.b_view,
+                               launch.texts, launch.backend)
 
 
 def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tensor]:

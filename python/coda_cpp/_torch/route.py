@@ -31,8 +31,8 @@ def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors = ()) -> list
     """The outputs of a launch; the core's way records nothing, the op's what grad mode asks for."""
     if is_plain((*a, *b, *operands)):
         return launch.run(a, b, operands)
-    texts = [part.text for part in launch.parts]
-    return torch.ops.coda.gemm(list(a), list(b), list(operands), [], launch.a_view, launch.b_view, texts, launch.backend)
+    return torch.ops.coda.gemm(list(a), list(b), list(operands), [], launch.a_view, launch.b_view, launch.texts,
+                               launch.backend)
 
 
 def elementwise(part: Derived, operands: Tensors, rows: int, cols: int, backend: str) -> list[torch.Tensor]:
