@@ -138,7 +138,7 @@ def rmsnorm_swiglu(x: Tensor | NormedStream, norm_weight: Tensor | None, gate: T
     pair = _pair("rmsnorm_swiglu", gate, up, main_grad)
     factors, sum_sq = _normed("rmsnorm_swiglu", x, norm_weight, pair, one_plus, main_grad)
     biases = _all_or_none("rmsnorm_swiglu", {"gate_bias": gate_bias, "up_bias": up_bias})
-    launch = launches.rms_gated("swiglu", factors.depth, eps, bool(biases))
+    launch = launches.rms_gated("swiglu", factors.depth, eps, len(biases) > 0)
     return factors.run(launch, _ordered(launch, {"sum_sq": sum_sq, **biases}))[0]
 
 
@@ -152,7 +152,7 @@ def rmsnorm_qkv_rope(x: Tensor | NormedStream, norm_weight: Tensor | None, q: Te
     weights = {"q": q, "k": k, "v": v} if k is not None else _stacked(call, q, sizes, main_grad)
     factors, sum_sq = _normed(call, x, norm_weight, weights, one_plus, main_grad)
     options, angles = _rope(call, rope, factors)
-    launch = launches.rms_qkv(factors.depth, eps, biases is not None, options)
+    launch = launches.rms_qkv(factors.depth, eps, biases is not None, *options)
     operands: list[Tensor] = []
     for part, bias in zip(launch.parts, biases if biases is not None else (None,) * 3):
         named = {"sum_sq": sum_sq, "bias": bias, **angles}
@@ -165,7 +165,7 @@ def linear_qknorm_rope(x: Tensor, weight: Tensor, norm_weight: Tensor | None, *,
     """The projection x @ weight.T (+ bias) with each head normed (Qwen3) and rotated. norm_weight: (head,)."""
     factors = Factors("linear_qknorm_rope", x, {"weight": weight}, main_grad)
     options, angles = _rope("linear_qknorm_rope", rope, factors)
-    launch = launches.qk_norm_rope(_kind(norm_weight, one_plus), eps, bias is not None, options)
+    launch = launches.qk_norm_rope(_kind(norm_weight, one_plus), eps, bias is not None, *options)
     return factors.run(launch, _ordered(launch, {"gamma": norm_weight, "bias": bias, **angles}))[0]
 
 
@@ -173,7 +173,7 @@ def _gated(call: str, name: str, x: Tensor, gate: Tensor, up: Tensor | None, gat
            up_bias: Tensor | None, main_grad: bool) -> Tensor:
     factors = Factors(call, x, _pair(call, gate, up, main_grad), main_grad)
     biases = _all_or_none(call, {"gate_bias": gate_bias, "up_bias": up_bias})
-    return factors.run(launches.gated(name, bool(biases)), tuple(biases.values()))[0]
+    return factors.run(launches.gated(name, len(biases) > 0), tuple(biases.values()))[0]
 
 
 def _given(*tensors: Tensor | None) -> tuple[Tensor, ...]:
@@ -230,8 +230,8 @@ def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, wei
     return factors, sum_sq if sum_sq.shape[-1] <= 64 else sum_sq.sum(-1, keepdim=True)
 
 
-def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[tuple[str, Any], ...], dict[str, Tensor]]:
-    """The options of a rotated program, and its operands by name."""
+def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dict[str, Tensor]]:
+    """The options of a rotated program, the values of launches.ROPE, and its operands by name."""
     if not isinstance(rope, Rope):
         raise TypeError(f"{call}: argument 'rope' is a {type(rope).__name__}, expected a functional.Rope")
     source = "table" if rope.cos is not None else "frequency" if rope.frequencies is not None else "base"
@@ -243,6 +243,4 @@ def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[tuple[str, Any
             raise ValueError(f"{call}: argument 'rope' has no {name}, expected positions, or cos and sin")
         angles[name] = tensor if name == "frequencies" else expanded(
             call, f"rope.{name}", tensor, factors.x.shape[:-1], 0 if name == "positions" else 1)
-    options = {"head": rope.head, "width": rope.width, "interleaved": rope.interleaved, "angles": source,
-               "base": rope.base, "scale": rope.scale}
-    return tuple(options.items()), angles
+    return (rope.head, rope.width, rope.interleaved, source, float(rope.base), float(rope.scale)), angles

@@ -23,7 +23,7 @@ class Factors:
         if x.dim() == 0:
             raise ValueError(f"{call}: argument 'x' has shape [], expected (..., K)")
         self.x = x.unsqueeze(0) if self.is_vector else x
-        self.depth = x.shape[-1]
+        self.depth = x.shape[-1].__index__()  # part of programs, so never a symbol of torch.compile's
         self.weights = weights
         for name, weight in weights.items():
             require_weight(call, name, weight, x)

@@ -12,15 +12,31 @@ from .derived import derived
 from .launch import Launch
 
 
-def constant(function: Callable[..., Any]) -> Callable[..., Any]:
+def constant(function: Callable[..., Launch]) -> Callable[..., Launch]:
     """Makes a function of plain values remember its results, and torch.compile take them as they are."""
     remembered = functools.cache(function)
 
-    @functools.wraps(function)
-    def call(*args: Any) -> Any:
-        return remembered(*args)
+    @torch.compiler.assume_constant_result
+    def traced(*settled: Any) -> Launch:
+        return remembered(*[float.fromhex(value[1]) if type(value) is tuple else value for value in settled])
 
-    return torch.compiler.assume_constant_result(call)
+    @functools.wraps(function)
+    def call(*values: Any) -> Launch:
+        if torch.compiler.is_compiling():
+            return traced(*[_settled(value) for value in values])
+        return remembered(*values)
+
+    return call
+
+
+def _settled(value: Any) -> Any:
+    """A value that torch.compile, which keeps numbers open as long as it can, takes as the constant it is."""
+    if type(value) is float:
+        return ("float", value.hex())
+    return value.__index__() if type(value) is int else value
+
+
+ROPE = ("head", "width", "interleaved", "angles", "base", "scale")
 
 
 def _single(program: _core.Program) -> Launch:
@@ -77,15 +93,15 @@ def rms_gated(gate: str, count: int, eps: float, has_bias: bool) -> Launch:
 
 
 @constant
-def rms_qkv(count: int, eps: float, has_bias: bool, rope: tuple[tuple[str, Any], ...]) -> Launch:
-    """q and k turned, v not."""
-    turned = derived(epilogues.rms_rope(count=count, eps=eps, bias=has_bias, **dict(rope)))
+def rms_qkv(count: int, eps: float, has_bias: bool, *rope: Any) -> Launch:
+    """q and k turned, v not. rope: the values of ROPE."""
+    turned = derived(epilogues.rms_rope(count=count, eps=eps, bias=has_bias, **dict(zip(ROPE, rope))))
     return Launch("single", "concat", (turned, turned, derived(epilogues.rms(count=count, eps=eps, bias=has_bias))))
 
 
 @constant
-def qk_norm_rope(weight: str, eps: float, has_bias: bool, rope: tuple[tuple[str, Any], ...]) -> Launch:
-    return _single(epilogues.qk_norm_rope(weight=weight, eps=eps, bias=has_bias, **dict(rope)))
+def qk_norm_rope(weight: str, eps: float, has_bias: bool, *rope: Any) -> Launch:
+    return _single(epilogues.qk_norm_rope(weight=weight, eps=eps, bias=has_bias, **dict(zip(ROPE, rope))))
 
 
 @constant
