@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import Iterable, NamedTuple
+from typing import Any, Iterable, NamedTuple, Sequence
 
 from .. import _core, errors
 from ..differentiate import Backward, differentiate, with_saved
-from ..gemm import as_program
+from ..gemm import as_program, result_type
 
 _COL_PARTIAL_ROWS = 64  # rows a column's partial covers: what every backend reduces
 
@@ -46,9 +46,14 @@ class Derived:
         self.output_names = tuple(operand.name for operand in self.outputs)
         self.smooth = smooth if smooth is not None else tuple(o.name for o in self.outputs if _is_smooth(o))
         """Outputs that may have a cotangent."""
+        self.result_type = result_type(program.name, self.output_names)
         self._storing: dict[tuple[str, ...], Derived] = {}
         self._steps: dict[tuple[tuple[str, ...], tuple[str, ...]], Step] = {}
         self._reached: dict[tuple[str, tuple[str, ...]], bool] = {}
+
+    def result(self, outputs: Sequence[Any]) -> Any:
+        """What a call returns for them: one alone, several by name."""
+        return outputs[0] if len(outputs) == 1 else self.result_type(*outputs)
 
     def storing(self, wanted: tuple[str, ...]) -> Derived:
         """The program that also stores what the gradients by `wanted` (accumulators and inputs) need. Raises TypeError

@@ -19,12 +19,17 @@ _transforms = torch._C._functorch.peek_interpreter_stack
 def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
     """Whether nothing but autograd watches: no compiler, no dispatch mode (fake tensors, selective checkpointing), no
     transform of torch.func, no subclass of Tensor."""
-    if torch.compiler.is_compiling() or _modes() or _transforms() is not None:
+    if torch.compiler.is_compiling() or has_modes():
         return False
     for tensor in tensors:
         if type(tensor) not in _PLAIN:
             return False
     return True
+
+
+def has_modes() -> bool:
+    """Whether a dispatch mode or a transform of torch.func is on."""
+    return _modes() > 0 or _transforms() is not None
 
 
 def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors = ()) -> list[torch.Tensor]:
