@@ -20,8 +20,8 @@ class Segment(NamedTuple):
 
 def segment(epilogue: Any, /, **operands: Any) -> Segment:
     """An epilogue with operands of its own, for one part of a concat factor."""
-    if not isinstance(epilogue, (_core.Program, Epilogue)):
-        as_program(epilogue, "segment")
+    if not isinstance(epilogue, (_core.Program, Epilogue, str)):
+        as_program(epilogue, "segment")  # raises
     return Segment(epilogue, operands)
 
 
@@ -84,14 +84,13 @@ def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None =
     Raises ValueError, TypeError, IndexError and NotImplementedError, all before anything is written; DeviceError and
     OutOfMemoryError on a GPU.
     """
-    several, epilogues, given = _parts(b if _is_concat(b) else a, epilogue, operands)
     (a_view, left), (b_view, right) = _views(a), _views(b)
-    if _are_torch(left):
-        entry = _torch_entry()
-        results = entry.gemm(a_view, left, b_view, right, epilogues, given, backend or "")
+    if entry := _torch_entry((*left, *right)):
+        several, parts = _parts(b if _is_concat(b) else a, epilogue)
+        results = entry.gemm(a_view, left, b_view, right, parts, operands, backend or "")
         if results is not entry.NOT_WATCHED:
             return tuple(results) if several else results[0]
-    segments = _with_programs(epilogues, given)
+    segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
     outputs = _core.gemm(_joined(a), _joined(b), segments, backend or "")
     results = [_result(program, made) for (program, _), made in zip(segments, outputs)]
     return tuple(results) if several else results[0]
@@ -166,8 +165,7 @@ def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backe
 
     Outputs and errors as gemm's; outputs take the dtype and framework of the first tile.
     """
-    if _are_torch(operands.values()):
-        entry = _torch_entry()
+    if entry := _torch_entry(operands.values()):
         result = entry.elementwise(epilogue, operands, shape, backend or "")
         if result is not entry.NOT_WATCHED:
             return result
@@ -206,42 +204,41 @@ def _is_concat(factor: Any) -> bool:
     return isinstance(factor, Factor) and factor.view == "concat"
 
 
-def _are_torch(tensors: Iterable[Any]) -> bool:
-    """Whether torch is to be asked who watches: one of them is a tensor of it."""
-    return any([hasattr(tensor, "requires_grad") for tensor in tensors])
-
-
-def _torch_entry() -> Any:
-    from ._torch import entry  # torch is there, or the tensors were not
+def _torch_entry(tensors: Iterable[Any]) -> Any:
+    """The module to ask whether torch watches a call with these tensors; None where none is torch's."""
+    needs = [getattr(tensor, "requires_grad", None) for tensor in tensors]
+    if needs.count(None) == len(needs):
+        return None
+    try:
+        from ._torch import entry
+    except ImportError:  # a torch too old for it: coda runs, and refuses what would be recorded
+        if any(needs):
+            raise
+        return None
     return entry
 
 
-def _parts(factor: Any, epilogue: Any, shared: dict[str, Any]) -> tuple[bool, list[Any], list[dict[str, Any]]]:
-    """Whether a call has several segments; the epilogue and operands of each. Keywords of the call go to each segment of a
-    list that has such an operand."""
+def _parts(factor: Any, epilogue: Any) -> tuple[bool, list[Segment]]:
+    """Whether a call has several segments, and them."""
     if isinstance(epilogue, Sequence) and not isinstance(epilogue, str):
-        segments = [part if isinstance(part, Segment) else segment(part) for part in epilogue]
-        return True, [part.epilogue for part in segments], [_with_shared(part, shared) for part in segments]
-    count = len(factor) if _is_concat(factor) else 1
-    return _is_concat(factor), [epilogue] * count, [shared] * count
-
-
-def _with_shared(part: Segment, shared: dict[str, Any]) -> dict[str, Any]:
-    """A segment's operands with those given for all segments that its program has."""
-    if not shared:
-        return part.operands
-    names = {operand.name for operand in as_program(part.epilogue, "segment").operands}
-    return {name: tensor for name, tensor in shared.items() if name in names} | part.operands
-
-
-def _with_programs(epilogues: list[Any], given: list[dict[str, Any]]) -> list[tuple[_core.Program, dict[str, Any]]]:
-    return [(as_program(epilogue, "gemm"), operands) for epilogue, operands in zip(epilogues, given)]
+        return True, [part if isinstance(part, Segment) else segment(part) for part in epilogue]
+    return _is_concat(factor), [Segment(epilogue, {})] * (len(factor) if _is_concat(factor) else 1)
 
 
 def _segments(factor: Any, epilogue: Any, shared: dict[str, Any]) -> tuple[list[tuple[_core.Program, dict]], bool]:
     """(program, operands) of each segment, and whether the call is one of several."""
-    several, epilogues, given = _parts(factor, epilogue, shared)
-    return _with_programs(epilogues, given), several
+    several, segments = _parts(factor, epilogue)
+    programs = [as_program(part.epilogue, "gemm") for part in segments]
+    if isinstance(epilogue, Sequence) and not isinstance(epilogue, str) and shared:
+        names = [{operand.name for operand in program.operands} for program in programs]
+        return [(program, shared_among(shared, known) | part.operands)
+                for program, known, part in zip(programs, names, segments)], several
+    return [(program, shared | part.operands) for program, part in zip(programs, segments)], several
+
+
+def shared_among(shared: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Of the keywords of a call with a list of segments those a segment has."""
+    return {name: tensor for name, tensor in shared.items() if name in names}
 
 
 def _result(program: _core.Program, outputs: list[Any]) -> Any:

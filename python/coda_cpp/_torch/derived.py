@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import Any, Iterable, NamedTuple, Sequence
+from typing import Iterable, NamedTuple
 
 from .. import _core, errors
 from ..differentiate import Backward, differentiate, with_saved
@@ -50,10 +50,6 @@ class Derived:
         self._storing: dict[tuple[str, ...], Derived] = {}
         self._steps: dict[tuple[tuple[str, ...], tuple[str, ...]], Step] = {}
         self._reached: dict[tuple[str, tuple[str, ...]], bool] = {}
-
-    def result(self, outputs: Sequence[Any]) -> Any:
-        """What a call returns for them: one alone, several by name."""
-        return outputs[0] if len(outputs) == 1 else self.result_type(*outputs)
 
     def storing(self, wanted: tuple[str, ...]) -> Derived:
         """The program that also stores what the gradients by `wanted` (accumulators and inputs) need. Raises TypeError

@@ -7,6 +7,7 @@ from typing import Any, Iterable, Sequence
 import torch
 
 from .. import errors
+from ..gemm import Segment, shared_among
 from . import ops, record, route  # noqa: F401 (ops: registers them)
 from .derived import Derived, derived_of
 from .launch import Launch, launch_of, rows_of
@@ -15,21 +16,27 @@ Tensors = Sequence[torch.Tensor]
 NOT_WATCHED = object()
 
 
-def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, epilogues: Sequence[Any], given: Sequence[dict[str, Any]],
+def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Segment], shared: dict[str, Any],
          backend: str) -> Any:
     """The outputs of each segment, alone or as a named tuple; NOT_WATCHED where the core can be called as it is, or is to say
-    what does not fit. epilogues and given: of each segment."""
-    tensors = [*a, *b, *_tensors(given)]
+    what does not fit. shared: operands of all segments that have them."""
+    given = [shared, *[segment.operands for segment in segments]]
+    tensors = [matrix for matrix in (*a, *b) if isinstance(matrix, torch.Tensor)] + _tensors(given)
     if not _is_watched(tensors):
         return NOT_WATCHED
-    launch = _launch(a_view, b_view, backend, *epilogues)
-    operands = _operands("gemm", launch.parts, given, a[0], _is_recorded(tensors))
+    _require_torch("A", a)
+    _require_torch("B", b)
+    launch = _launch(a_view, b_view, backend, *[segment.epilogue for segment in segments])
+    merged = [shared if len(segments) == 1 else shared_among(shared, (*part.input_names, *part.output_names))
+              for part in launch.parts]
+    operands = _operands("gemm", launch.parts, [names | segment.operands for names, segment in zip(merged, segments)], a[0],
+                         _is_recorded(tensors))
     if operands is None:
         return NOT_WATCHED
     made = record.gemm(launch, a, b, operands)
     results, at = [], 0
     for part in launch.parts:
-        results.append(part.result(made[at:at + len(part.outputs)]))
+        results.append(_result(part, made[at:at + len(part.outputs)]))
         at += len(part.outputs)
     return results
 
@@ -50,13 +57,24 @@ def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | N
         raise errors.ValueError(f"elementwise: no tile of program '{part.program.name}' tells the number of rows and columns, "
                                 "expected one, or shape=(M, N), where the call is recorded: pass shape")
     rows, cols = shape if shape is not None else (rows_of(tiles[0][1]), tiles[0][1].shape[-1])
-    return part.result(record.elementwise(launch, operands, rows, cols))
+    return _result(part, record.elementwise(launch, operands, rows, cols))
+
+
+def _require_torch(factor: str, matrices: Sequence[Any]) -> None:
+    for matrix in matrices:
+        if not isinstance(matrix, torch.Tensor):
+            raise errors.TypeError(f"gemm: {factor} is a {type(matrix).__name__}, expected a torch tensor, as other arguments "
+                                   "are, which autograd, autocast or a compiler watches: convert it with torch.from_numpy")
 
 
 @torch.compiler.assume_constant_result
 def _launch(a_view: str, b_view: str, backend: str, *epilogues: Any) -> Launch:
     call = "gemm" if a_view else "elementwise"
     return launch_of(a_view, b_view, tuple([derived_of(epilogue, call) for epilogue in epilogues]), backend)
+
+
+def _result(part: Derived, outputs: Sequence[torch.Tensor]) -> Any:
+    return outputs[0] if len(outputs) == 1 else part.result_type(*outputs)
 
 
 def _tensors(given: Iterable[dict[str, Any]]) -> list[torch.Tensor]:

@@ -102,11 +102,15 @@ def backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
         return _backward(ctx, grads)
     with torch.no_grad():
         found = _backward(ctx, grads)
-    return [None if gradient is None else Once.apply(gradient) for gradient in found]
+    return [only_once(gradient) for gradient in found]
 
 
-class Once(torch.autograd.Function):
+def only_once(gradient: torch.Tensor | None) -> torch.Tensor | None:
     """A gradient that refuses to be differentiated."""
+    return None if gradient is None else _Once.apply(gradient.detach().requires_grad_())
+
+
+class _Once(torch.autograd.Function):
 
     @staticmethod
     def forward(gradient: torch.Tensor) -> torch.Tensor:

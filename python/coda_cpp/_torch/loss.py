@@ -13,7 +13,7 @@ from ..errors import TypeError, ValueError
 from . import launches, record, route
 from .arguments import Factors, require_tensor
 from .derived import derived
-from .gradients import Once
+from .gradients import only_once
 from .products import accumulated, identity, plain
 
 Tensor = torch.Tensor
@@ -153,5 +153,5 @@ def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
             main_grads[0].add_(d_weight * grad)
         by_weight = d_weight * grad if ctx.how.d_weight and not main_grads else None
     if torch.is_grad_enabled():
-        by_x, by_weight = (None if by is None else Once.apply(by) for by in (by_x, by_weight))
+        by_x, by_weight = only_once(by_x), only_once(by_weight)
     return by_x, by_weight
