@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
-from typing import Iterable, NamedTuple
+from typing import Any, Iterable, NamedTuple
 
 from .. import _core, errors
 from ..differentiate import Backward, differentiate, with_saved
@@ -31,6 +32,11 @@ class Step(NamedTuple):
             {*self.backward.saved, *self.backward.inputs, *finish} - {g.output for g in self.backward.gradients})
 
 
+# The named tuples of outputs, by Derived.number: torch.compile makes only what it finds by a global name.
+result_types: dict[int, Any] = {}
+_numbers = itertools.count()
+
+
 class Derived:
     """A program and what autograd asks of it. :func:`derived` gives the one of a program."""
 
@@ -46,7 +52,8 @@ class Derived:
         self.output_names = tuple(operand.name for operand in self.outputs)
         self.smooth = smooth if smooth is not None else tuple(o.name for o in self.outputs if _is_smooth(o))
         """Outputs that may have a cotangent."""
-        self.result_type = result_type(program.name, self.output_names)
+        self.number = next(_numbers)
+        result_types[self.number] = result_type(program.name, self.output_names)
         self._storing: dict[tuple[str, ...], Derived] = {}
         self._steps: dict[tuple[tuple[str, ...], tuple[str, ...]], Step] = {}
         self._reached: dict[tuple[str, tuple[str, ...]], bool] = {}

@@ -9,7 +9,7 @@ import torch
 from .. import errors
 from ..gemm import Segment, shared_among
 from . import ops, record, route  # noqa: F401 (ops: registers them)
-from .derived import Derived, derived_of
+from .derived import Derived, derived_of, result_types
 from .launch import Launch, launch_of, rows_of
 
 Tensors = Sequence[torch.Tensor]
@@ -74,7 +74,7 @@ def _launch(a_view: str, b_view: str, backend: str, *epilogues: Any) -> Launch:
 
 
 def _result(part: Derived, outputs: Sequence[torch.Tensor]) -> Any:
-    return outputs[0] if len(outputs) == 1 else part.result_type(*outputs)
+    return outputs[0] if len(outputs) == 1 else result_types[part.number](*outputs)
 
 
 def _tensors(given: Iterable[dict[str, Any]]) -> list[torch.Tensor]:
