@@ -118,7 +118,7 @@ def linear_residual_rmsnorm(x: Tensor, weight: Tensor, residual: Tensor, norm_we
 def normed_stream(x: Tensor, norm_weight: Tensor | None = None, *, one_plus: bool = False) -> NormedStream:
     """A stream on its way into several functions that norm it: one elementwise pass for all of them."""
     if x.dim() < 2:
-        return NormedStream(*(part[0] for part in normed_stream(x.unsqueeze(0), norm_weight, one_plus=one_plus)))
+        return NormedStream(*(part.squeeze(0) for part in normed_stream(x.unsqueeze(0), norm_weight, one_plus=one_plus)))
     launch = launches.rms_entry(_kind(norm_weight, one_plus), _partial_width(x.shape[-1]))
     *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x), x.shape[-1])
     return NormedStream(x, h[0] if h else x, sum_sq.sum(-1, keepdim=True))

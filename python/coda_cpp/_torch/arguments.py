@@ -41,7 +41,7 @@ class Factors:
     def run(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the product, recorded."""
         made = record.gemm(launch, (self.x,), [weight.t() for weight in self.weights.values()], operands, self.main_grads)
-        return [output[0] for output in made] if self.is_vector else made
+        return [output.squeeze(0) for output in made] if self.is_vector else made
 
 
 def require_tensor(call: str, name: str, tensor: object) -> None:

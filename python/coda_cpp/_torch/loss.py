@@ -76,7 +76,8 @@ def loss_of(x: Tensor, weight: Tensor, targets: Tensor, main_grads: Sequence[Ten
     records nothing."""
     counted = targets != how.ignore_index
     share = counted.to(torch.float32)
-    share = share / share.sum() if how.mean else share
+    count = share.sum() if how.mean else 1
+    share = share / count
     rows, vocabulary = x.shape[0], weight.shape[0]
     records = how.d_x or how.d_weight
     chunk = min(rows, chunk_of(vocabulary, x)) or 1
@@ -97,7 +98,7 @@ def loss_of(x: Tensor, weight: Tensor, targets: Tensor, main_grads: Sequence[Ten
             _core.gemm(of, weight, [(identity().program, {"out": d_x[part]})], "")
         if how.d_weight:
             plain("single", "single", 1, "", accumulated()).run([of.t()], [x[part]], [d_weight])
-    loss = (torch.where(counted, per_token, 0.0) * share).sum()
+    loss = torch.where(counted, per_token, 0.0).sum() / count
     return loss, d_x, d_weight if main_grads or not how.d_weight else d_weight.to(weight.dtype)
 
 
