@@ -190,11 +190,11 @@ Backward differentiate(const Program& program, const std::vector<std::string>& w
                        const std::vector<Cotangent>& cotangents, const DifferentiateOptions& options) {
   const Derivation derivation = derive(program, wrt, cotangents, options);
   if (const auto& missing = derivation.missing)
-    throw ValueError(concat("differentiate: program '", program.name(), "': the backward needs value ",
-                            missing->name.empty() ? concat(missing->id, " (", missing->kind, ")")
-                                                  : concat("'", missing->name, "'"),
-                            ", which is neither stored nor follows from what is: store it (with_saved), or let the "
-                            "accumulator be computed again (recompute_acc)"));
+    throw ValueError(
+        concat("differentiate: program '", program.name(), "': the backward needs value ",
+               missing->name.empty() ? concat(missing->id, " (", missing->kind, ")") : concat("'", missing->name, "'"),
+               ", which is neither stored nor follows from what is: store it (with_saved), or let the "
+               "accumulator be computed again (recompute_acc)"));
   return derivation.backward;
 }
 

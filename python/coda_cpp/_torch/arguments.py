@@ -72,7 +72,7 @@ def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
     if main is None or main.shape != weight.shape or main.dtype not in (torch.float32, weight.dtype):
         got = "none" if main is None else f"one of shape {list(main.shape)} and {main.dtype}"
         raise ValueError(f"{call}: argument '{name}' has {got} as its .main_grad, expected a tensor of shape "
-                         f"{list(weight.shape)} and torch.float32 or {weight.dtype}: main_grad=True adds its gradient to that")
+                         f"{list(weight.shape)} and torch.float32 or the weight's dtype: main_grad=True adds its gradient to it")
     return main.t()
 
 
@@ -94,6 +94,9 @@ def halves(call: str, name: str, weight: Tensor, parts: tuple[str, ...], sizes: 
 def expanded(call: str, name: str, tensor: Tensor, leading: torch.Size, own: int) -> Tensor:
     """A tensor for each row of x: its leading dimensions repeated to those of x, with `own` dimensions behind them."""
     require_tensor(call, name, tensor)
+    if tensor.requires_grad:
+        raise ValueError(f"{call}: argument '{name}' requires grad, expected a tensor outside autograd: no gradient by it is "
+                         "derived; pass its detach()")
     behind = tensor.shape[tensor.dim() - own:] if own else torch.Size()
     try:
         return tensor.expand(*leading, *behind)

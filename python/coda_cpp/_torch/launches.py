@@ -8,6 +8,7 @@ from typing import Any, Callable
 import torch
 
 from .. import _core, epilogues
+from ..errors import ValueError
 from .derived import derived
 from .launch import Launch
 
@@ -54,12 +55,12 @@ def _activated(name: str, has_bias: bool, activation: Callable[[_core.Value], _c
 @constant
 def linear(activation: str, has_bias: bool) -> Launch:
     """out = activation(acc (+ bias)); '' is none. Raises ValueError for an unknown activation."""
-    known = _core.activation_names()
     if not activation:
         return _single(epilogues.bias() if has_bias else epilogues.identity())
-    if has_bias and activation in known or activation not in known:
-        return _single(epilogues.bias(activation))
-    return _single(_activated(activation, False, getattr(_core, activation)))
+    known = _core.activation_names()
+    if activation not in known:
+        raise ValueError(f"linear_act: argument 'activation' is '{activation}', expected one of {', '.join(known)}")
+    return _single(epilogues.bias(activation) if has_bias else _activated(activation, False, getattr(_core, activation)))
 
 
 @constant
