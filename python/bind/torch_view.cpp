@@ -1,4 +1,5 @@
-// numpy arrays enter by __array_interface__ (numpy's DLPack refuses bf16), all others by DLPack.
+// numpy arrays enter by __array_interface__ (numpy's DLPack refuses bf16), torch tensors by their attributes, all
+// others by DLPack.
 #include "torch_view.h"
 
 #include <algorithm>
@@ -96,43 +97,118 @@ constexpr std::pair<DType, const char*> kTorchDtypes[] = {
     {DType::F16, "float16"}, {DType::I32, "int32"},   {DType::I64, "int64"},
 };
 
-nb::object torch_dtype(DType dtype) {
-  for (const auto& [ours, theirs] : kTorchDtypes)
-    if (ours == dtype) return nb::module_::import_("torch").attr(theirs);
-  INVARIANT(false, "torch has no dtype for ", name_of(dtype));
+// What every import of a torch tensor asks for, looked up once: the names cost more than the answers. Lives as long as
+// the process, as torch does.
+struct Torch {
+  explicit Torch(nb::handle module)
+      : tensor_type(nb::getattr(module, "Tensor").release()),
+        empty(nb::getattr(module, "empty").release()),
+        make_device(nb::getattr(module, "device").release()) {
+    for (const auto& [ours, theirs] : kTorchDtypes) dtypes.emplace_back(ours, nb::getattr(module, theirs).release());
+  }
+
+  std::optional<DType> dtype_of(nb::handle dtype) const {
+    for (const auto& [ours, theirs] : dtypes)
+      if (theirs.is(dtype)) return ours;
+    return {};
+  }
+  nb::handle dtype_of(DType dtype) const {
+    for (const auto& [ours, theirs] : dtypes)
+      if (ours == dtype) return theirs;
+    INVARIANT(false, "torch has no dtype for ", name_of(dtype));
+  }
+
+  nb::handle tensor_type, empty, make_device;
+  std::vector<std::pair<DType, nb::handle>> dtypes;
+  nb::handle data_ptr = name("data_ptr"), stride = name("stride"), shape = name("shape"), dtype = name("dtype"),
+             is_cpu = name("is_cpu"), is_cuda = name("is_cuda"), requires_grad = name("requires_grad"),
+             resolve_neg = name("resolve_neg"), get_device = name("get_device");
+  nb::handle empty_keywords = nb::make_tuple("dtype", "device").release();
+
+ private:
+  static nb::handle name(const char* text) { return PyUnicode_InternFromString(text); }
+};
+
+// Nothing while no one has imported torch: no framework is ever imported for a look.
+const Torch* loaded_torch() {
+  static const Torch* torch = nullptr;
+  if (torch) return torch;
+  const nb::handle module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
+  if (module && nb::hasattr(module, "Tensor") && nb::hasattr(module, "device")) torch = new Torch(module);
+  return torch;
 }
 
-std::optional<DType> dtype_of_torch(nb::handle tensor) {
-  const std::string name = text_of(nb::object(tensor.attr("dtype")));  // "torch.float32"
-  for (const auto& [ours, theirs] : kTorchDtypes)
-    if (name == concat("torch.", theirs)) return ours;
-  return {};
+const Torch& imported_torch() {
+  if (!loaded_torch()) (void)nb::module_::import_("torch");
+  const Torch* torch = loaded_torch();
+  INVARIANT(torch, "torch was imported without its Tensor");
+  return *torch;
 }
 
-nb::object torch_device(Device device) { return nb::str(device_text(device).c_str()); }
+nb::object get(nb::handle object, nb::handle name) {
+  PyObject* const value = PyObject_GetAttr(object.ptr(), name.ptr());
+  if (!value) throw nb::python_error();
+  return nb::steal(value);
+}
 
-// A torch tensor on a GPU, by its attributes: torch's DLPack would make the default stream wait, which no capture
-// allows.
-Array import_torch_on_gpu(nb::object tensor, const Place& place, Access access) {
-  if (nb::cast<bool>(tensor.attr("requires_grad")))
-    REQUIRE(ValueError, access == Access::Read, place.text(),
+nb::object call(nb::handle object, nb::handle method) {
+  PyObject* const arguments[] = {object.ptr()};
+  PyObject* const value = PyObject_VectorcallMethod(method.ptr(), arguments, 1, nullptr);
+  if (!value) throw nb::python_error();
+  return nb::steal(value);
+}
+
+std::vector<std::int64_t> extents_of(const nb::object& tuple) {
+  std::vector<std::int64_t> extents;
+  const auto count = PyTuple_GET_SIZE(tuple.ptr());
+  extents.reserve(static_cast<std::size_t>(count));
+  for (Py_ssize_t axis = 0; axis < count; ++axis)
+    extents.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple.ptr(), axis)));
+  return extents;
+}
+
+bool is_torch(nb::handle object) {
+  const Torch* torch = loaded_torch();
+  return torch && PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(torch->tensor_type.ptr()));
+}
+
+// Whether a torch tensor has memory that can be read: on the CPU or a GPU.
+bool is_torch_in_memory(nb::handle object) {
+  if (!is_torch(object)) return false;
+  const Torch& torch = *loaded_torch();
+  return get(object, torch.is_cpu).is(Py_True) || get(object, torch.is_cuda).is(Py_True);
+}
+
+// A torch tensor by its attributes: its DLPack is slow, and makes the default stream wait, which no capture allows.
+Array import_torch(nb::object tensor, const Place& place, Access access) {
+  const Torch& torch = *loaded_torch();
+  if (access == Access::Write)
+    REQUIRE(ValueError, !get(tensor, torch.requires_grad).is(Py_True), place.text(),
             " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
-  if (access == Access::Read) tensor = tensor.attr("resolve_neg")();
-  const std::optional<DType> dtype = dtype_of_torch(tensor);
+  const std::optional<DType> dtype = torch.dtype_of(get(tensor, torch.dtype));
   if (!dtype) refuse_dtype(tensor, place);
-  Array result{.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")())), .dtype = *dtype};
-  for (const nb::handle extent : nb::cast<nb::tuple>(tensor.attr("shape")))
-    result.shape.push_back(nb::cast<std::int64_t>(extent));
-  for (const nb::handle stride : nb::cast<nb::tuple>(tensor.attr("stride")()))
-    result.strides.push_back(nb::cast<std::int64_t>(stride));
-  result.device = {DeviceKind::Cuda, nb::cast<int>(tensor.attr("get_device")())};
-  result.framework = Framework::Torch;
+  Array result{.dtype = *dtype, .framework = Framework::Torch};
+  try {
+    if (access == Access::Read) tensor = call(tensor, torch.resolve_neg);
+    result.strides = extents_of(call(tensor, torch.stride));
+    result.data = PyLong_AsVoidPtr(call(tensor, torch.data_ptr).ptr());
+  } catch (const nb::python_error&) {  // sparse, or another that only looks like a tensor
+    refuse_type(tensor, place);
+  }
+  result.shape = extents_of(get(tensor, torch.shape));
+  if (get(tensor, torch.is_cuda).is(Py_True))
+    result.device = {DeviceKind::Cuda, nb::cast<int>(call(tensor, torch.get_device))};
   result.owner = std::move(tensor);
   return result;
 }
 
-bool is_torch_on_gpu(nb::handle object) {
-  return is_instance(object, "torch", "Tensor") && nb::cast<bool>(object.attr("is_cuda"));
+nb::object torch_device(const Torch& torch, Device device) {
+  static std::vector<std::pair<Device, nb::handle>> known;
+  for (const auto& [ours, theirs] : known)
+    if (ours == device) return nb::borrow(theirs);
+  const nb::object made = torch.make_device(nb::str(device_text(device).c_str()));
+  known.emplace_back(device, nb::handle(made.inc_ref()));
+  return made;
 }
 
 void require_cpu(nb::handle object, const Place& place) {
@@ -151,13 +227,6 @@ void require_cpu(nb::handle object, const Place& place) {
 
 Array import_dlpack(nb::object object, const Place& place, Access access) {
   require_cpu(object, place);
-  const bool torch = is_instance(object, "torch", "Tensor");
-  if (torch && nb::cast<bool>(object.attr("requires_grad"))) {
-    REQUIRE(ValueError, access == Access::Read, place.text(),
-            " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
-    object = object.attr("detach")();
-  }
-  if (torch && access == Access::Read) object = object.attr("resolve_neg")();  // DLPack loses a lazy minus
   nb::ndarray<nb::ro> array;
   nb::ndarray<> writable;
   const bool imported = access == Access::Read ? nb::try_cast(object, array) : nb::try_cast(object, writable);
@@ -172,7 +241,6 @@ Array import_dlpack(nb::object object, const Place& place, Access access) {
   }
   result.owner = std::move(object);
   result.lease = std::move(array);
-  result.framework = torch ? Framework::Torch : Framework::Numpy;
   return result;
 }
 
@@ -180,7 +248,7 @@ Array import_dlpack(nb::object object, const Place& place, Access access) {
 
 Array import_array(nb::handle object, const Place& place, Access access) {
   nb::object array = nb::borrow(object);
-  if (is_torch_on_gpu(object)) return import_torch_on_gpu(std::move(array), place, access);
+  if (is_torch_in_memory(object)) return import_torch(std::move(array), place, access);
   if (is_instance(object, "numpy", "ndarray")) return import_numpy(std::move(array), place, access);
   if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access);
   const bool readable = nb::hasattr(object, "__array_interface__") && access == Access::Read;
@@ -188,16 +256,22 @@ Array import_array(nb::handle object, const Place& place, Access access) {
   return import_numpy(nb::module_::import_("numpy").attr("asarray")(object), place, access);
 }
 
-nb::object empty_on_gpu(const std::vector<std::int64_t>& shape, DType dtype, Device device) {
-  nb::list extents;
-  for (const std::int64_t extent : shape) extents.append(extent);
-  return nb::module_::import_("torch").attr("empty")(extents, nb::arg("dtype") = torch_dtype(dtype),
-                                                     nb::arg("device") = torch_device(device));
+nb::object empty_torch(const std::vector<std::int64_t>& shape, DType dtype, Device device) {
+  const Torch& torch = imported_torch();
+  const nb::object extents = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    PyTuple_SET_ITEM(extents.ptr(), static_cast<Py_ssize_t>(axis), PyLong_FromLongLong(shape[axis]));
+  const nb::object on = torch_device(torch, device);
+  PyObject* const arguments[] = {extents.ptr(), torch.dtype_of(dtype).ptr(), on.ptr()};
+  PyObject* const made = PyObject_Vectorcall(torch.empty.ptr(), arguments, 1, torch.empty_keywords.ptr());
+  if (!made) throw nb::python_error();
+  return nb::steal(made);
 }
 
 nb::object scalar_on_gpu(double value, DType dtype, Device device) {
-  return nb::module_::import_("torch").attr("full")(nb::make_tuple(), value, nb::arg("dtype") = torch_dtype(dtype),
-                                                    nb::arg("device") = torch_device(device));
+  const Torch& torch = imported_torch();
+  return nb::module_::import_("torch").attr("full")(nb::make_tuple(), value, nb::arg("dtype") = torch.dtype_of(dtype),
+                                                    nb::arg("device") = torch_device(torch, device));
 }
 
 void* current_stream(Device device) {

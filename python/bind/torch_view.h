@@ -50,8 +50,8 @@ struct Array {
 /// a device that is not taken).
 Array import_array(nb::handle object, const Place& place, Access access = Access::Read);
 
-/// An uninitialised torch tensor on a GPU.
-nb::object empty_on_gpu(const std::vector<std::int64_t>& shape, DType dtype, Device device);
+/// An uninitialised torch tensor.
+nb::object empty_torch(const std::vector<std::int64_t>& shape, DType dtype, Device device);
 
 /// A torch scalar on a GPU.
 nb::object scalar_on_gpu(double value, DType dtype, Device device);
