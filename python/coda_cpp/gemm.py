@@ -85,10 +85,10 @@ def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None =
     OutOfMemoryError on a GPU.
     """
     (a_view, left), (b_view, right) = _views(a), _views(b)
-    if entry := _torch_entry((*left, *right)):
+    if entry := _torch_entry((*left, *right), epilogue, operands):
         several, parts = _parts(b if _is_concat(b) else a, epilogue)
-        results = entry.gemm(a_view, left, b_view, right, parts, operands, backend or "")
-        if results is not entry.NOT_WATCHED:
+        results = entry.gemm(a_view, left, b_view, right, parts, operands, _has_own(epilogue), backend or "")
+        if results is not entry.REFUSED:
             return tuple(results) if several else results[0]
     segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
     outputs = _core.gemm(_joined(a), _joined(b), segments, backend or "")
@@ -165,9 +165,9 @@ def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backe
 
     Outputs and errors as gemm's; outputs take the dtype and framework of the first tile.
     """
-    if entry := _torch_entry(operands.values()):
+    if entry := _torch_entry(operands.values(), epilogue, {}):
         result = entry.elementwise(epilogue, operands, shape, backend or "")
-        if result is not entry.NOT_WATCHED:
+        if result is not entry.REFUSED:
             return result
     program = as_program(epilogue, "elementwise")
     return _result(program, _core.elementwise(program, operands, shape, backend or ""))
@@ -204,23 +204,37 @@ def _is_concat(factor: Any) -> bool:
     return isinstance(factor, Factor) and factor.view == "concat"
 
 
-def _torch_entry(tensors: Iterable[Any]) -> Any:
-    """The module to ask whether torch watches a call with these tensors; None where none is torch's."""
-    needs = [getattr(tensor, "requires_grad", None) for tensor in tensors]
-    if needs.count(None) == len(needs):
-        return None
-    try:
-        from ._torch import entry
-    except ImportError:  # a torch too old for it: coda runs, and refuses what would be recorded
-        if any(needs):
-            raise
-        return None
-    return entry
+_entry: Any = None  # coda_cpp._torch.entry, once a torch tensor has been seen
+
+
+def _torch_entry(tensors: Iterable[Any], epilogue: Any, operands: dict[str, Any]) -> Any:
+    """The module that makes a call which torch watches: autograd, autocast, a compiler. None where it does not."""
+    global _entry
+    given = [*tensors, *operands.values()]
+    if isinstance(epilogue, (list, tuple)):
+        given += [value for part in epilogue if isinstance(part, Segment) for value in part.operands.values()]
+    if _entry is None:
+        needs = [getattr(tensor, "requires_grad", None) for tensor in given]
+        if needs.count(None) == len(needs):
+            return None
+        try:
+            from ._torch import entry
+        except ImportError:  # a torch too old for it: coda runs, and refuses what would be recorded
+            if any(needs):
+                raise
+            return None
+        _entry = entry
+    return _entry if _entry.is_watched(given) else None
+
+
+def _has_own(epilogue: Any) -> bool:
+    """Whether it is a list of segments."""
+    return isinstance(epilogue, (list, tuple)) and not isinstance(epilogue, Segment)
 
 
 def _parts(factor: Any, epilogue: Any) -> tuple[bool, list[Segment]]:
     """Whether a call has several segments, and them."""
-    if isinstance(epilogue, Sequence) and not isinstance(epilogue, str):
+    if _has_own(epilogue):
         return True, [part if isinstance(part, Segment) else segment(part) for part in epilogue]
     return _is_concat(factor), [Segment(epilogue, {})] * (len(factor) if _is_concat(factor) else 1)
 
@@ -229,7 +243,7 @@ def _segments(factor: Any, epilogue: Any, shared: dict[str, Any]) -> tuple[list[
     """(program, operands) of each segment, and whether the call is one of several."""
     several, segments = _parts(factor, epilogue)
     programs = [as_program(part.epilogue, "gemm") for part in segments]
-    if isinstance(epilogue, Sequence) and not isinstance(epilogue, str) and shared:
+    if _has_own(epilogue) and shared:
         names = [{operand.name for operand in program.operands} for program in programs]
         return [(program, shared_among(shared, known) | part.operands)
                 for program, known, part in zip(programs, names, segments)], several

@@ -18,6 +18,11 @@ def sums(acc):
     return coda.reduce_row(acc, "sum", 64)
 
 
+@coda.epilogue
+def twice(row: coda.Row):
+    return row * 2
+
+
 def apart(out):
     """A loss of each partial for itself."""
     (out * torch.arange(2.0)).sum().backward()
@@ -88,10 +93,17 @@ ROWS = [
     (ValueError, "gemm: output 'out' is given and an input requires grad, expected outputs that gemm makes: autograd does not see "
                  "what is written into a tensor; leave it out, or call under torch.no_grad()",
      lambda: coda.gemm(RECORDED, W.T, out=torch.empty(3, 4))),
-    (TypeError, f"gemm: B is a ndarray, expected a torch tensor, as other arguments are, which autograd, autocast or a compiler "
-                f"watches: {HALF_PATCHED}", lambda: coda.gemm(RECORDED, W.T.numpy())),
+    (TypeError, f"gemm: B is a ndarray, expected a torch tensor, as other arguments are, one of which requires grad: "
+                f"{HALF_PATCHED}", lambda: coda.gemm(RECORDED, W.T.numpy())),
     (TypeError, f"gemm: operand 'bias' is a ndarray, expected a torch tensor, as the others are: {HALF_PATCHED}",
      lambda: coda.gemm(RECORDED, W.T, "bias", bias=np.ones(4, np.float32))),
+    (TypeError, f"gemm: A is a ndarray, expected a torch tensor, as other arguments are, one of which requires grad: "
+                f"{HALF_PATCHED}",
+     lambda: coda.gemm(X.numpy(), W.T.numpy(), "bias", bias=torch.ones(4, requires_grad=True))),
+    (ValueError, "gemm: operand 'bia' of segment 0 is none of program 'bias', expected 'bias', 'out': did you mean 'bias'?",
+     lambda: coda.gemm(RECORDED, coda.concat(W.T, W.T), "bias", bia=torch.ones(4))),
+    (ValueError, "elementwise: no tile of program 'twice' tells the number of rows and columns, expected one, or shape=(M, N), "
+                 "where the call is recorded: pass shape", lambda: coda.elementwise(twice, row=torch.ones(4, requires_grad=True))),
     (ValueError, "gemm: operand 'bia' is none of program 'bias', expected 'bias', 'out': did you mean 'bias'?",
      lambda: coda.gemm(RECORDED, W.T, "bias", bia=torch.ones(4))),
     (NotImplementedError, "gemm: program 'sums': output 'out' has a gradient for each of its 2 partials, expected one for their "

@@ -93,6 +93,25 @@ def test_inductor_fuses_round_it(generator):
     torch._dynamo.reset()
 
 
+def test_compiled_gemm_and_elementwise_of_any_kind(generator):
+    """Pairs, concats with segments, several named outputs, numbers for scalars."""
+    def work(t, i):
+        entry = coda.elementwise("rms_entry", x=t["x"], gamma=t["gamma"])
+        gated = coda.gemm(entry.h, coda.pair(t["gate"].T, t["up"].T), "swiglu")
+        first, second = coda.gemm(entry.h, coda.concat(t["gate"].T, t["up"].T), [
+            coda.segment("bias_gelu", bias=t["bias"]), coda.segment("scale", alpha=0.5)])
+        deep = coda.gemm(coda.concat_k(first, second), coda.concat_k(t["gate"], t["up"]), "sigmoid")
+        return torch.cat([gated, first, second, deep, entry.sum_sq.sum(-1, keepdim=True)], -1)
+
+    t = {name: torch.randn(shape, generator=generator).requires_grad_() for name, shape in {
+        "x": (5, D), "gamma": (D,), "gate": (N, D), "up": (N, D), "bias": (N,)}.items()}
+    grad = torch.randn(5, 3 * N + D + 1, generator=generator)
+    expected = results(work, t, {}, grad)
+    got = results(torch.compile(work, fullgraph=True, backend="aot_eager"), t, {}, grad)
+    assert all(torch.equal(got[key], value) for key, value in expected.items())
+    torch._dynamo.reset()
+
+
 def test_another_program_compiles_nothing_again(draw):
     x, w, bias, scale, extra = draw(5, D), draw(N, D), draw(N), draw(5), draw(5, N)
     work = torch.compile(lambda x: coda.gemm(x, w.T, own, extra=extra, bias=bias, scale=scale), fullgraph=True,

@@ -14,20 +14,31 @@ Tensor = torch.Tensor
 
 
 class Factors:
-    """x (..., K) and weights (N, K), by their names, of one call."""
+    """x (..., K) and weights (N, K), by their names, of one call. What does not fit is looked for where a call fails, and
+    while a compiler traces it: looking takes longer than a launch."""
 
     def __init__(self, call: str, x: Tensor, weights: dict[str, Tensor], main_grad: bool) -> None:
         self.call = call
-        require_tensor(call, "x", x)
-        self.is_vector = x.dim() == 1
-        if x.dim() == 0:
-            raise ValueError(f"{call}: argument 'x' has shape [], expected (..., K)")
-        self.x = x.unsqueeze(0) if self.is_vector else x
-        self.depth = x.shape[-1].__index__()  # part of programs, so never a symbol of torch.compile's
+        self.given = x
         self.weights = weights
-        for name, weight in weights.items():
-            require_weight(call, name, weight, x)
+        if torch.compiler.is_compiling() or not isinstance(x, torch.Tensor) or x.dim() == 0:
+            self.require()
+        self.is_vector = x.dim() == 1
+        self.x = x.unsqueeze(0) if self.is_vector else x
         self.main_grads = [_main_grad(call, name, weight) for name, weight in weights.items()] if main_grad else ()
+
+    @property
+    def depth(self) -> int:
+        """K; part of programs, so never a symbol of torch.compile's."""
+        return self.given.shape[-1].__index__()
+
+    def require(self) -> None:
+        """Raises TypeError, ValueError for what does not fit."""
+        require_tensor(self.call, "x", self.given)
+        if self.given.dim() == 0:
+            raise ValueError(f"{self.call}: argument 'x' has shape [], expected (..., K)")
+        for name, weight in self.weights.items():
+            require_weight(self.call, name, weight, self.given)
 
     def rows(self, name: str, tensor: Tensor) -> Tensor:
         """A tensor with the leading dimensions of x."""
@@ -40,7 +51,11 @@ class Factors:
 
     def run(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the product, recorded."""
-        made = record.gemm(launch, (self.x,), [weight.t() for weight in self.weights.values()], operands, self.main_grads)
+        try:
+            made = record.gemm(launch, (self.x,), [weight.t() for weight in self.weights.values()], operands, self.main_grads)
+        except Exception:
+            self.require()
+            raise
         return [output.squeeze(0) for output in made] if self.is_vector else made
 
 

@@ -42,11 +42,15 @@ class Derived:
 
     def __init__(self, program: _core.Program, smooth: tuple[str, ...] | None = None) -> None:
         self.program = program
+        self.name = program.name
         self.text = program.text
+        self.names = tuple(operand.name for operand in program.operands)
         self.accumulators = tuple(f"acc{i}" for i in range(program.accumulators))
         self.inputs = tuple(operand for operand in program.operands if operand.role != "out")
         """All that a call must give."""
         self.input_names = tuple(operand.name for operand in self.inputs)
+        self.whole_tiles = tuple([o.shape == "tile" and o.period == 0 and o.pairing is None for o in self.inputs])
+        """Of each input, whether it is (M, N)."""
         self.outputs = tuple(operand for operand in program.operands if operand.role != "in")
         self.accumulates = any(operand.role == "accumulate" for operand in self.outputs)
         self.output_names = tuple(operand.name for operand in self.outputs)

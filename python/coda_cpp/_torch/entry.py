@@ -13,26 +13,38 @@ from .derived import Derived, derived_of, result_types
 from .launch import Launch, launch_of, rows_of
 
 Tensors = Sequence[torch.Tensor]
-NOT_WATCHED = object()
+REFUSED = object()
+
+
+def is_watched(values: Iterable[Any]) -> bool:
+    """Whether autograd, autocast, a compiler or a mode is to know of a call with these arguments."""
+    if torch.compiler.is_compiling() or route.has_modes() or torch._C._is_any_autocast_enabled():
+        return True
+    records = torch.is_grad_enabled()
+    for value in values:
+        if isinstance(value, torch.Tensor) and (type(value) not in route.PLAIN or records and value.requires_grad):
+            return True
+    return False
 
 
 def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Segment], shared: dict[str, Any],
-         backend: str) -> Any:
-    """The outputs of each segment, alone or as a named tuple; NOT_WATCHED where the core can be called as it is, or is to say
-    what does not fit. shared: operands of all segments that have them."""
-    given = [shared, *[segment.operands for segment in segments]]
-    tensors = [matrix for matrix in (*a, *b) if isinstance(matrix, torch.Tensor)] + _tensors(given)
-    if not _is_watched(tensors):
-        return NOT_WATCHED
-    _require_torch("A", a)
-    _require_torch("B", b)
+         has_own: bool, backend: str) -> Any:
+    """The outputs of each segment, alone or as a named tuple, of a call that is watched; REFUSED where the core is to say
+    what does not fit, or can write the outputs it was given. shared: operands of all segments, where segments are a list
+    (`has_own`) of those that have them."""
     launch = _launch(a_view, b_view, backend, *[segment.epilogue for segment in segments])
-    merged = [shared if len(segments) == 1 else shared_among(shared, (*part.input_names, *part.output_names))
-              for part in launch.parts]
-    operands = _operands("gemm", launch.parts, [names | segment.operands for names, segment in zip(merged, segments)], a[0],
-                         _is_recorded(tensors))
+    given = [(shared_among(shared, part.names) if has_own else shared) | segment.operands
+             for part, segment in zip(launch.parts, segments)]
+    is_recorded = _is_recorded([*a, *b, *_inputs(launch.parts, given)])
+    for name, matrix in [("A", matrix) for matrix in a] + [("B", matrix) for matrix in b]:
+        if not isinstance(matrix, torch.Tensor):
+            if is_recorded:
+                raise errors.TypeError(f"gemm: {name} is a {type(matrix).__name__}, expected a torch tensor, as other arguments "
+                                       "are, one of which requires grad: convert it with torch.from_numpy")
+            return REFUSED
+    operands = _operands("gemm", launch.parts, given, a[0], is_recorded)
     if operands is None:
-        return NOT_WATCHED
+        return REFUSED
     made = record.gemm(launch, a, b, operands)
     results, at = [], 0
     for part in launch.parts:
@@ -42,29 +54,21 @@ def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Se
 
 
 def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | None, backend: str) -> Any:
-    """The outputs, alone or as a named tuple; NOT_WATCHED likewise."""
-    tensors = _tensors([given])
-    if not _is_watched(tensors):
-        return NOT_WATCHED
+    """The outputs, alone or as a named tuple; REFUSED likewise."""
     launch = _launch("", "", backend, epilogue)
     part = launch.parts[0]
-    operands = _operands("elementwise", launch.parts, [given], tensors[0], _is_recorded(tensors))
+    inputs = _inputs(launch.parts, [given])
+    if not inputs:
+        return REFUSED
+    operands = _operands("elementwise", launch.parts, [given], inputs[0], _is_recorded(inputs))
     if operands is None:
-        return NOT_WATCHED
-    tiles = [(operand, tensor) for operand, tensor in zip(part.inputs, operands)
-             if operand.shape == "tile" and operand.period == 0 and operand.pairing is None]
+        return REFUSED
+    tiles = [tensor for is_whole, tensor in zip(part.whole_tiles, operands) if is_whole]
     if shape is None and not tiles:
-        raise errors.ValueError(f"elementwise: no tile of program '{part.program.name}' tells the number of rows and columns, "
-                                "expected one, or shape=(M, N), where the call is recorded: pass shape")
-    rows, cols = shape if shape is not None else (rows_of(tiles[0][1]), tiles[0][1].shape[-1])
+        raise errors.ValueError(f"elementwise: no tile of program '{part.name}' tells the number of rows and columns, expected "
+                                "one, or shape=(M, N), where the call is recorded: pass shape")
+    rows, cols = shape if shape is not None else (rows_of(tiles[0]), tiles[0].shape[-1])
     return _result(part, record.elementwise(launch, operands, rows, cols))
-
-
-def _require_torch(factor: str, matrices: Sequence[Any]) -> None:
-    for matrix in matrices:
-        if not isinstance(matrix, torch.Tensor):
-            raise errors.TypeError(f"gemm: {factor} is a {type(matrix).__name__}, expected a torch tensor, as other arguments "
-                                   "are, which autograd, autocast or a compiler watches: convert it with torch.from_numpy")
 
 
 @torch.compiler.assume_constant_result
@@ -77,16 +81,14 @@ def _result(part: Derived, outputs: Sequence[torch.Tensor]) -> Any:
     return outputs[0] if len(outputs) == 1 else result_types[part.number](*outputs)
 
 
-def _tensors(given: Iterable[dict[str, Any]]) -> list[torch.Tensor]:
-    return [value for operands in given for value in operands.values() if isinstance(value, torch.Tensor)]
+def _inputs(parts: Sequence[Derived], given: Sequence[dict[str, Any]]) -> list[torch.Tensor]:
+    """The tensors among the inputs of all parts."""
+    return [named[name] for part, named in zip(parts, given) for name in part.input_names
+            if isinstance(named.get(name), torch.Tensor)]
 
 
-def _is_recorded(tensors: Tensors) -> bool:
-    return torch.is_grad_enabled() and any([tensor.requires_grad for tensor in tensors])
-
-
-def _is_watched(tensors: Tensors) -> bool:
-    return not route.is_plain(tensors) or torch._C._is_any_autocast_enabled() or _is_recorded(tensors)
+def _is_recorded(tensors: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any([getattr(tensor, "requires_grad", False) for tensor in tensors])
 
 
 def _operands(call: str, parts: Sequence[Derived], given: Sequence[dict[str, Any]], like: torch.Tensor,

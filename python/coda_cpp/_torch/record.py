@@ -21,9 +21,10 @@ def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
         a, b = autocast(a), autocast(b)
     inputs = (*a, *b, *operands)
     is_plain = route.is_plain(inputs)
-    if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in inputs])):
+    mask = tuple([tensor.requires_grad for tensor in inputs])
+    if True not in mask or not torch.is_grad_enabled():
         return launch.run(a, b, operands) if is_plain else _op(launch, a, b, operands)
-    plan = _plan(launch.number, (len(a), len(b)), tuple([tensor.requires_grad for tensor in inputs]))
+    plan = _plan(launch.number, (len(a), len(b)), mask)
     made = _Gemm.apply(plan, main_grads, *inputs) if is_plain else _op(plan.launch, a, b, operands, main_grads)
     return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
 

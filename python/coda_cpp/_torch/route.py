@@ -11,7 +11,7 @@ from .launch import Launch, run_elementwise
 
 Tensors = Sequence[torch.Tensor]
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 _modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 
@@ -22,7 +22,7 @@ def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
     if torch.compiler.is_compiling() or has_modes():
         return False
     for tensor in tensors:
-        if type(tensor) not in _PLAIN:
+        if type(tensor) not in PLAIN:
             return False
     return True
 
