@@ -7,6 +7,7 @@ from typing import Any, Iterable, Sequence
 import torch
 
 from .. import errors
+from ..epilogue import Epilogue, epilogue_numbered
 from ..gemm import Segment, shared_among
 from . import ops, record, route  # noqa: F401 (ops: registers them)
 from .derived import Derived, derived_of, result_types
@@ -32,7 +33,7 @@ def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Se
     """The outputs of each segment, alone or as a named tuple, of a call that is watched; REFUSED where the core is to say
     what does not fit, or can write the outputs it was given. shared: operands of all segments, where segments are a list
     (`has_own`) of those that have them."""
-    launch = _launch(a_view, b_view, backend, *[segment.epilogue for segment in segments])
+    launch = _launch(a_view, b_view, backend, [segment.epilogue for segment in segments])
     given = [(shared_among(shared, part.names) if has_own else shared) | segment.operands
              for part, segment in zip(launch.parts, segments)]
     is_recorded = _is_recorded([*a, *b, *_inputs(launch.parts, given)])
@@ -55,7 +56,7 @@ def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Se
 
 def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | None, backend: str) -> Any:
     """The outputs, alone or as a named tuple; REFUSED likewise."""
-    launch = _launch("", "", backend, epilogue)
+    launch = _launch("", "", backend, [epilogue])
     part = launch.parts[0]
     inputs = _inputs(launch.parts, [given])
     if not inputs:
@@ -71,10 +72,16 @@ def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | N
     return _result(part, record.elementwise(launch, operands, rows, cols))
 
 
+def _launch(a_view: str, b_view: str, backend: str, epilogues: Sequence[Any]) -> Launch:
+    return _launch_of(a_view, b_view, backend, *[("epilogue", e.number) if isinstance(e, Epilogue) else e for e in epilogues])
+
+
 @torch.compiler.assume_constant_result
-def _launch(a_view: str, b_view: str, backend: str, *epilogues: Any) -> Launch:
+def _launch_of(a_view: str, b_view: str, backend: str, *epilogues: Any) -> Launch:
+    """epilogues: programs, names, and Epilogues by their number."""
     call = "gemm" if a_view else "elementwise"
-    return launch_of(a_view, b_view, tuple([derived_of(epilogue, call) for epilogue in epilogues]), backend)
+    found = [epilogue_numbered(given[1]) if isinstance(given, tuple) else given for given in epilogues]
+    return launch_of(a_view, b_view, tuple([derived_of(epilogue, call) for epilogue in found]), backend)
 
 
 def _result(part: Derived, outputs: Sequence[torch.Tensor]) -> Any:

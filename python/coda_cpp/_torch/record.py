@@ -50,8 +50,7 @@ def _plan(number: int, counts: tuple[int, int], mask: gradients.Mask) -> gradien
 
 def _op(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: Sequence = ()) -> list[torch.Tensor]:
     return torch.ops.coda.gemm(list(a), list(b), list(operands), [into for into in main_grads if into is not None],
-                               launch.a_view, launch.b_view,
-                               launch.texts, launch.backend)
+                               launch.a_view, launch.b_view, launch.texts, launch.backend)
 
 
 def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tensor]:
@@ -64,7 +63,7 @@ def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tens
 
 
 def autocast(matrices: Tensors) -> Tensors:
-    """Matrices in the dtype of autocast, where that is on."""
+    """Matrices in the dtype of autocast, where that is on; f64 stays, as with PyTorch's own."""
     device = matrices[0].device.type
     if not torch.is_autocast_enabled(device):
         return matrices
