@@ -8,6 +8,7 @@ import torch
 
 from ..errors import TypeError, ValueError
 from . import record
+from .constants import settled
 from .launch import Launch
 
 Tensor = torch.Tensor
@@ -29,8 +30,9 @@ class Factors:
 
     @property
     def depth(self) -> int:
-        """K; part of programs, so never a symbol of torch.compile's."""
-        return self.given.shape[-1].__index__()
+        """K; a part of programs, so never a symbol of torch.compile's."""
+        extent = self.given.shape[-1]
+        return settled(extent) if torch.compiler.is_compiling() else extent
 
     def require(self) -> None:
         """Raises TypeError, ValueError for what does not fit."""

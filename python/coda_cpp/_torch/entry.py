@@ -34,7 +34,7 @@ def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Se
     what does not fit, or can write the outputs it was given. shared: operands of all segments, where segments are a list
     (`has_own`) of those that have them."""
     launch = _launch(a_view, b_view, backend, [segment.epilogue for segment in segments])
-    given = [(shared_among(shared, part.names) if has_own else shared) | segment.operands
+    given = [{**(shared_among(shared, part.names) if has_own else shared), **segment.operands}
              for part, segment in zip(launch.parts, segments)]
     is_recorded = _is_recorded([*a, *b, *_inputs(launch.parts, given)])
     for name, matrix in [("A", matrix) for matrix in a] + [("B", matrix) for matrix in b]:

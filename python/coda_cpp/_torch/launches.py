@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Callable
-
-import torch
 
 from .. import _core, epilogues
 from ..errors import ValueError
+from .constants import constant
 from .derived import derived
 from .launch import Launch
-
-
-def constant(function: Callable[..., Launch]) -> Callable[..., Launch]:
-    """Makes a function of plain values remember its results, and torch.compile take them as they are."""
-    remembered = functools.cache(function)
-
-    @torch.compiler.assume_constant_result
-    def traced(*settled: Any) -> Launch:
-        return remembered(*[float.fromhex(value[1]) if type(value) is tuple else value for value in settled])
-
-    @functools.wraps(function)
-    def call(*values: Any) -> Launch:
-        if torch.compiler.is_compiling():
-            return traced(*[_settled(value) for value in values])
-        return remembered(*values)
-
-    return call
-
-
-def _settled(value: Any) -> Any:
-    """A value that torch.compile, which keeps numbers open as long as it can, takes as the constant it is."""
-    if type(value) is float:
-        return ("float", value.hex())
-    return value.__index__() if type(value) is int else value
 
 
 ROPE = ("head", "width", "interleaved", "angles", "base", "scale")
