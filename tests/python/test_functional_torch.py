@@ -123,6 +123,21 @@ def test_another_program_compiles_nothing_again(draw):
     torch._dynamo.reset()
 
 
+def test_an_exported_module_has_the_ops(draw):
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gamma, self.both = (torch.nn.Parameter(draw(*shape).detach()) for shape in [(D,), (2 * N, D)])
+
+        def forward(self, x):
+            return CF.rmsnorm_swiglu(x, self.gamma, self.both)
+
+    block, x = Block(), draw(5, D).detach()
+    exported = torch.export.export(block, (x,))
+    assert torch.ops.coda.gemm.default in [node.target for node in exported.graph.nodes]
+    assert torch.equal(exported.module()(x), block(x))
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_checkpointing_gives_the_same_bits(generator, name):
     case = ALL[name]

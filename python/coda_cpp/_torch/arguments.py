@@ -54,7 +54,8 @@ class Factors:
     def run(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the product, recorded."""
         try:
-            made = record.gemm(launch, (self.x,), [weight.t() for weight in self.weights.values()], operands, self.main_grads)
+            b = [weight.t() for weight in self.weights.values()]
+            made = record.gemm(launch, (self.x,), b, operands, self.main_grads)
         except Exception:
             self.require()
             raise

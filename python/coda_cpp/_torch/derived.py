@@ -52,7 +52,6 @@ class Derived:
         self.whole_tiles = tuple([o.shape == "tile" and o.period == 0 and o.pairing is None for o in self.inputs])
         """Of each input, whether it is (M, N)."""
         self.outputs = tuple(operand for operand in program.operands if operand.role != "in")
-        self.accumulates = any(operand.role == "accumulate" for operand in self.outputs)
         self.output_names = tuple(operand.name for operand in self.outputs)
         self.smooth = smooth if smooth is not None else tuple(o.name for o in self.outputs if _is_smooth(o))
         """Outputs that may have a cotangent."""

@@ -37,7 +37,9 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, *, ignore_i
     main = tuple(into.t() for into in factors.main_grads if into is not None)
     if not route.is_plain((x, weight, targets)):
         return torch.ops.coda.linear_cross_entropy(x, weight, targets, list(main), *how)[0]
-    return _Loss.apply(x, weight, targets, main, how) if how.d_x or how.d_weight else loss_of(x, weight, targets, main, how)[0]
+    if how.d_x or how.d_weight:
+        return _Loss.apply(x, weight, targets, main, how)
+    return loss_of(x, weight, targets, main, how)[0]
 
 
 def linear_cross_entropy_forward(x: Tensor, weight: Tensor, targets: Tensor, *,

@@ -6,8 +6,9 @@ backward of an op is made of the ops themselves.
     coda::linear_cross_entropy(x, weight, targets, main_grads, ignore_index, mean, d_x, d_weight) -> loss, its gradients
     coda::add_products(into, a, b, a_view, b_view, backend): into += products, in place
 
-main_grads: nothing, or what the gradient by each matrix of B that requires grad is added to. a: the matrices of A, (..., K); b: those of B, (K, N); a view says how they are one factor: single, pair, concat or
-concat_k. operands: the inputs of all programs, in order.
+a: the matrices of A, (..., K); b: those of B, (K, N); a view says how they are one factor: single, pair, concat or
+concat_k. operands: the inputs of all programs, in order. main_grads: nothing, or what the gradient by each matrix of B that
+requires grad is added to.
 """
 
 from __future__ import annotations
