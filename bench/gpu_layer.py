@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 import coda_cpp as coda
 from coda_cpp import epilogues as E
+from coda_cpp import training
 from coda_cpp.nn import segment
 from gpu_case import BF16, EPS, F32, THETA, Case, coda_kernels, compiled, in_turns, normal, rms_norm, sum_width, turned, weight
 from gpu_common import tuned
@@ -152,9 +153,10 @@ class LayerTraining(Layer):
 
         def run():
             saved = segment.forward(plan, self.y, self.x, weights, cos, sin)
-            into = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+            made = {name: torch.empty_like(weight) for name, weight in weights.items()}
+            into = {name: training.Fresh(tensor) for name, tensor in made.items()}
             d_y, d_x = segment.backward(plan, gradients, self.y, self.x, saved, weights, cos, sin, into, True)
-            return d_x, d_y, *into.values()
+            return d_x, d_y, *made.values()
         with coda.tuning():
             run()
         return run

@@ -74,6 +74,11 @@ struct Backward {
 Backward differentiate(const Program& forward, const std::vector<std::string>& wrt,
                        const std::vector<Cotangent>& cotangents, const DifferentiateOptions& options = {});
 
+/// The values that with_saved must store for `differentiate` to have all it needs: names of the author, or of
+/// accumulators. Cotangents are those of the outputs of `forward`. Errors: those of differentiate.
+std::vector<std::string> values_to_save(const Program& forward, const std::vector<std::string>& wrt,
+                                        const std::vector<Cotangent>& cotangents);
+
 /// The program with Tile values, by the author's names or as "acc0" and "acc1", stored too, each to an output of its
 /// name. Errors: ValueError for a name that is no Tile value.
 Program with_saved(const Program& forward, const std::vector<std::string>& values);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "torch_gpu.h"
+#include "torch_tensors.h"
 
 namespace coda::python {
 

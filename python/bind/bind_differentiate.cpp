@@ -79,14 +79,20 @@ void bind_differentiate(nb::module_& module) {
       "differentiate",
       [](const Program& forward, const std::vector<std::string>& wrt, const std::vector<Cotangent>& cotangents,
          bool recompute_acc, const std::optional<std::vector<std::string>>& saved,
-         const std::vector<std::string>& remade, std::int64_t partial_width) {
-        Backward backward = differentiate(
-            forward, wrt, cotangents,
-            {.recompute_acc = recompute_acc, .saved = saved, .remade = remade, .partial_width = partial_width});
+         const std::vector<std::string>& remade, std::int64_t partial_width, std::int64_t partial_rows) {
+        Backward backward = differentiate(forward, wrt, cotangents,
+                                          {.recompute_acc = recompute_acc,
+                                           .saved = saved,
+                                           .remade = remade,
+                                           .partial_width = partial_width,
+                                           .partial_rows = partial_rows});
         return std::pair(std::move(backward.program), std::move(backward.gradients));
       },
       "forward"_a, "wrt"_a, "cotangents"_a, nb::kw_only(), "recompute_acc"_a, "saved"_a.none(), "remade"_a,
-      "partial_width"_a, "The backward program and its gradients; coda_cpp.differentiate is the interface.");
+      "partial_width"_a, "partial_rows"_a = 0,
+      "The backward program and its gradients; coda_cpp.differentiate is the interface.");
+  module.def("values_to_save", &values_to_save, "forward"_a, "wrt"_a, "cotangents"_a,
+             "Values that with_saved must store for differentiate to have all it needs: names, or accumulators.");
   module.def("with_saved", &with_saved, "forward"_a, "values"_a,
              "The program that stores `values` too; coda_cpp.with_saved is the interface.");
 }

@@ -74,7 +74,7 @@ class MainTensors {
   }
 
   static nb::object zeros_on_gpu(const TensorView& like, DType dtype) {
-    const nb::object made = empty_on_gpu({like.shape().begin(), like.shape().end()}, dtype, like.device());
+    const nb::object made = empty_torch({like.shape().begin(), like.shape().end()}, dtype, like.device());
     made.attr("zero_")();
     return made;
   }

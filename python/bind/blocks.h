@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coda/blocks.h"
-#include "torch_gpu.h"
+#include "torch_tensors.h"
 
 namespace coda::python {
 

@@ -27,8 +27,8 @@ void make_output(const Operand& operand, const Target& target, Ready& ready) {
     outer = target.batch;
     outer.insert(outer.end(), shape.begin() + 1, shape.end());
   }
-  if (target.device.kind == DeviceKind::Cuda) {
-    const nb::object tensor = empty_on_gpu(outer, dtype, target.device);
+  if (target.framework == Framework::Torch) {
+    const nb::object tensor = empty_torch(outer, dtype, target.device);
     ready.outputs.append(tensor);
     const auto data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()));
     ready.operands.push_back({operand.name, TensorView(data, dtype, shape, target.device)});

@@ -1,32 +1,22 @@
-// numpy arrays enter by __array_interface__ (numpy's DLPack refuses bf16), all others by DLPack.
+// numpy arrays enter by __array_interface__ (numpy's DLPack refuses bf16), torch tensors by torch_tensors.h, all others
+// by DLPack.
 #include "torch_view.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "torch_gpu.h"
+#include "torch_tensors.h"
 
 namespace coda::python {
+namespace {
 
+// True when `object` is an instance of a class of a module that is already imported: no framework is ever imported.
 bool is_instance(nb::handle object, const char* module, const char* name) {
   const nb::handle loaded = PyDict_GetItemString(PyImport_GetModuleDict(), module);
   if (!loaded) return false;
   const nb::object type = nb::getattr(loaded, name, nb::none());
   return PyType_Check(type.ptr()) && PyObject_IsInstance(object.ptr(), type.ptr()) == 1;
 }
-
-void refuse_dtype(nb::handle object, const Place& place) {
-  const nb::str got(nb::getattr(object, "dtype", nb::str("an unknown type")));
-  throw TypeError(concat(place.text(), " has dtype ", got.c_str(),
-                         ", expected f32, bf16, f16 or f64, or i32 or i64 for indices: convert it first"));
-}
-
-void require_outside_autograd(nb::handle tensor, const Place& place) {
-  REQUIRE(ValueError, !nb::cast<bool>(tensor.attr("requires_grad")), place.text(),
-          " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
-}
-
-namespace {
 
 std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
@@ -37,12 +27,22 @@ std::string python_type(nb::handle object) {
   return module == "builtins" ? name : concat(module, ".", name);
 }
 
-[[noreturn]] void refuse_type(nb::handle object, const Place& place) {
+}  // namespace
+
+void refuse_type(nb::handle object, const Place& place) {
   throw TypeError(
       concat(place.text(), " is a ", python_type(object),
              ", expected a dense CPU tensor: a numpy array, a torch tensor, or any object with __dlpack__ or "
              "__array_interface__"));
 }
+
+void refuse_dtype(nb::handle object, const Place& place) {
+  const std::string got = text_of(nb::getattr(object, "dtype", nb::str("an unknown type")));
+  throw TypeError(concat(place.text(), " has dtype ", got,
+                         ", expected f32, bf16, f16 or f64, or i32 or i64 for indices: convert it first"));
+}
+
+namespace {
 
 std::optional<DType> dtype_of_numpy(nb::handle array, std::string_view typestr) {
   const char kind = typestr.size() < 3 ? '?' : typestr[1];
@@ -114,12 +114,6 @@ void require_cpu(nb::handle object, const Place& place) {
 
 Array import_dlpack(nb::object object, const Place& place, Access access) {
   require_cpu(object, place);
-  const bool torch = is_instance(object, "torch", "Tensor");
-  if (torch && access == Access::Write)
-    require_outside_autograd(object, place);
-  else if (torch && nb::cast<bool>(object.attr("requires_grad")))
-    object = object.attr("detach")();
-  if (torch && access == Access::Read) object = object.attr("resolve_neg")();  // DLPack loses a lazy minus
   nb::ndarray<nb::ro> array;
   nb::ndarray<> writable;
   const bool imported = access == Access::Read ? nb::try_cast(object, array) : nb::try_cast(object, writable);
@@ -134,7 +128,6 @@ Array import_dlpack(nb::object object, const Place& place, Access access) {
   }
   result.owner = std::move(object);
   result.lease = std::move(array);
-  result.framework = torch ? Framework::Torch : Framework::Numpy;
   return result;
 }
 
@@ -142,7 +135,7 @@ Array import_dlpack(nb::object object, const Place& place, Access access) {
 
 Array import_array(nb::handle object, const Place& place, Access access) {
   nb::object array = nb::borrow(object);
-  if (is_torch_on_gpu(object)) return import_torch_on_gpu(std::move(array), place, access);
+  if (is_torch_in_memory(object)) return import_torch(std::move(array), place, access);
   if (is_instance(object, "numpy", "ndarray")) return import_numpy(std::move(array), place, access);
   if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access);
   const bool readable = nb::hasattr(object, "__array_interface__") && access == Access::Read;

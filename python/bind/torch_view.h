@@ -1,5 +1,5 @@
 // Tensors of Python frameworks as TensorViews, without a copy, and coda's tensors as theirs. Nothing but torch_view.cpp
-// and, on GPUs, torch_gpu.cpp knows numpy and torch.
+// and torch_tensors.cpp knows numpy and torch.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -50,14 +50,9 @@ struct Array {
 /// a device that is not taken).
 Array import_array(nb::handle object, const Place& place, Access access = Access::Read);
 
-/// True for an instance of a class of a module that is already imported: no framework is ever imported.
-bool is_instance(nb::handle object, const char* module, const char* name);
-
-/// Errors: TypeError that names the dtype a tensor has.
+/// Errors: TypeError that names what an object is, or the dtype a tensor has.
+[[noreturn]] void refuse_type(nb::handle object, const Place& place);
 [[noreturn]] void refuse_dtype(nb::handle object, const Place& place);
-
-/// Errors: ValueError for a torch tensor that requires grad, and is to be written.
-void require_outside_autograd(nb::handle tensor, const Place& place);
 
 /// A framework's tensor of that shape on coda's memory, which it keeps alive; torch's on a GPU.
 nb::object export_tensor(const Tensor& tensor, const std::vector<std::int64_t>& shape, Framework framework);

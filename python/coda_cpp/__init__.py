@@ -11,27 +11,28 @@
 
 # errors first: the extension module raises its classes.
 from . import errors
-from ._core import (Builder, Cotangent, DType, Factor, Gradient, LlamaConfig, LlamaModel, Operand, Pairing, Program,
-                    Value, __version__, abs, activation_names, add, backend_names, bf16, clamp, clamped_swiglu, concat,
-                    concat_k, cos, div, equal, erf, exp, exp2, f16, f32, f64, gate_names, geglu, geglu_tanh, gelu,
-                    gelu_tanh, glu, greater, greater_equal, halves, i32, i64, interleaved, join, less, less_equal, log,
-                    max, min, mul, neg, not_equal, num_threads, pair, parse_program, quick_gelu, rcp, reduce_col,
-                    reduce_row, reglu, relu, relu_squared, round_to, rsqrt, select, select_col, set_num_threads,
-                    sigmoid, silu, sin, span_sum, split, sqrt, square, sub, swiglu, tanh)
+from ._core import (Builder, Cotangent, DType, Gradient, LlamaConfig, LlamaModel, Operand, Pairing, Program, Value,
+                    __version__, abs, activation_names, add, backend_names, bf16, clamp, clamped_swiglu, cos, div,
+                    equal, erf, exp, exp2, f16, f32, f64, gate_names, geglu, geglu_tanh, gelu, gelu_tanh, glu, greater,
+                    greater_equal, halves, i32, i64, interleaved, join, less, less_equal, log, max, min, mul, neg,
+                    not_equal, num_threads, parse_program, quick_gelu, rcp, reduce_col, reduce_row, reglu, relu,
+                    relu_squared, round_to, rsqrt, select, select_col, set_num_threads, sigmoid, silu, sin, span_sum,
+                    split, sqrt, square, sub, swiglu, tanh)
 from . import blocks, epilogues, training
 from .differentiate import Backward, differentiate, with_saved
 from .epilogue import (Col, Epilogue, Output, Partials, Row, Scalar, Tile, col_index, constant, epilogue, output,
                        row_index)
 from .errors import Error
-from .gemm import Plan, Segment, Timing, candidates, elementwise, gemm, prepare, segment, tune, tuning
+from .gemm import (Factor, Plan, Segment, Timing, candidates, concat, concat_k, elementwise, gemm, pair, prepare, segment,
+                   tune, tuning)
 
 
-def __getattr__(name: str):
-    """What needs torch is imported when it is first asked for."""
+def __getattr__(name: str) -> object:
+    """What imports torch, imported when it is first asked for."""
     import importlib
 
-    if name == "nn":
-        return importlib.import_module(".nn", __name__)
+    if name in ("functional", "nn"):
+        return importlib.import_module(f".{name}", __name__)
     if name in ("patch", "unpatch"):
         return getattr(importlib.import_module(".patching", __name__), name)
     if name == "check":

@@ -628,9 +628,14 @@ class Gradient:
 
     def __repr__(self) -> str: ...
 
-def differentiate(forward: Program, wrt: Sequence[str], cotangents: Sequence[Cotangent], *, recompute_acc: bool, saved: Sequence[str] | None, remade: Sequence[str], partial_width: int) -> tuple[Program, list[Gradient]]:
+def differentiate(forward: Program, wrt: Sequence[str], cotangents: Sequence[Cotangent], *, recompute_acc: bool, saved: Sequence[str] | None, remade: Sequence[str], partial_width: int, partial_rows: int = 0) -> tuple[Program, list[Gradient]]:
     """
     The backward program and its gradients; coda_cpp.differentiate is the interface.
+    """
+
+def values_to_save(forward: Program, wrt: Sequence[str], cotangents: Sequence[Cotangent]) -> list[str]:
+    """
+    Values that with_saved must store for differentiate to have all it needs: names, or accumulators.
     """
 
 def with_saved(forward: Program, values: Sequence[str]) -> Program:

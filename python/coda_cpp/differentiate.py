@@ -35,7 +35,7 @@ class Backward:
 
 def differentiate(epilogue: Any, /, wrt: Iterable[str], cotangents: Iterable[_core.Cotangent], *,
                   recompute_acc: bool = False, saved: Iterable[str] | None = None, remade: Iterable[str] = (),
-                  partial_width: int = 64) -> Backward:
+                  partial_width: int = 64, partial_rows: int = 0) -> Backward:
     """The program that computes, from the cotangents of the outputs of `epilogue`, the gradients by `wrt`.
 
     epilogue: what gemm takes: a Program, an @epilogue function, or a name of the library.
@@ -45,7 +45,8 @@ def differentiate(epilogue: Any, /, wrt: Iterable[str], cotangents: Iterable[_co
     recompute_acc: the accumulators of the backward are the forward's own, computed again from the same A and B; then no
     cotangent arrives as the accumulator. saved: tile outputs of the forward the backward may load; None: all of them.
     remade: tile outputs of the forward, which was run without keeping them, that the backward writes again.
-    partial_width: columns or rows an entry of the partials it stores covers, a multiple of 64.
+    partial_width: columns or rows an entry of the partials it stores covers, a multiple of 64. partial_rows: rows, where
+    they are not as many as columns.
 
     Shapes: the gradient by an accumulator or a tile is (M, N). That by a Row is (M / partial_width, N) and that by a Col
     or Scalar (M, N / partial_width), rounded up: partial sums in f32 that remain to be summed along the first or the
@@ -67,7 +68,7 @@ def differentiate(epilogue: Any, /, wrt: Iterable[str], cotangents: Iterable[_co
     program, gradients = _core.differentiate(forward, _names(wrt, "differentiate", "wrt"), given,
                                              recompute_acc=recompute_acc, saved=allowed,
                                              remade=_names(remade, "differentiate", "remade"),
-                                             partial_width=partial_width)
+                                             partial_width=partial_width, partial_rows=partial_rows)
     return _sorted_inputs(forward, program, gradients)
 
 

@@ -15,8 +15,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import itertools
 import sys
 import threading
+import weakref
 from typing import Any, Callable, Iterator, NamedTuple
 
 from . import _core
@@ -132,6 +134,8 @@ class Epilogue:
         self._options.update(options or {})
         self._with_options: dict[Any, Epilogue] = {}
         self._program: _core.Program | None = None
+        self.number = next(_numbers)
+        _numbered[self.number] = self
 
     @property
     def program(self) -> _core.Program:
@@ -164,6 +168,16 @@ class Epilogue:
 
     def __repr__(self) -> str:
         return f"<Epilogue {self.__name__}>"
+
+
+# torch.compile names an epilogue by its number: its constant functions take plain values alone.
+_numbers = itertools.count()
+_numbered: weakref.WeakValueDictionary[int, Epilogue] = weakref.WeakValueDictionary()
+
+
+def epilogue_numbered(number: int) -> Epilogue:
+    """The epilogue of that number."""
+    return _numbered[number]
 
 
 def epilogue(function: Callable[..., Any]) -> Epilogue:

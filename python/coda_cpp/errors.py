@@ -24,6 +24,10 @@ class NotImplementedError(Error, builtins.NotImplementedError):
     """Something coda does not do, said before anything ran."""
 
 
+class ImportError(Error, builtins.ImportError):
+    """A package that is missing or too old for what was asked of coda."""
+
+
 class FileError(Error, builtins.OSError):
     """A file that could not be opened, read or written."""
 

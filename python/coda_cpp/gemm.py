@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from . import _core, epilogues
 from .epilogue import Epilogue
@@ -13,15 +13,55 @@ from .errors import TypeError, ValueError
 
 
 class Segment(NamedTuple):
-    """A program and operands for one part of a concat factor; made by :func:`segment`."""
+    """An epilogue and operands for one part of a concat factor; made by :func:`segment`."""
 
-    program: _core.Program
+    epilogue: Any
     operands: dict[str, Any]
 
 
 def segment(epilogue: Any, /, **operands: Any) -> Segment:
     """An epilogue with operands of its own, for one part of a concat factor."""
-    return Segment(as_program(epilogue, "segment"), operands)
+    if not isinstance(epilogue, (_core.Program, Epilogue, str)):
+        as_program(epilogue, "segment")  # raises
+    return Segment(epilogue, operands)
+
+
+class Factor:
+    """Several matrices as one factor: what pair, concat and concat_k make. view: 'pair', 'concat' or 'concat_k'."""
+
+    def __init__(self, view: str, parts: tuple[Any, ...]) -> None:
+        self.view = view
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+def pair(first: Any, second: Any) -> Factor:
+    """Two (K, N) matrices as B, giving two accumulators: gate and up."""
+    return Factor("pair", (first, second))
+
+
+def concat(*parts: Any) -> Factor:
+    """Matrices joined along N as B, or along M as A; each has its own program and operands: q, k and v."""
+    return Factor("concat", parts)
+
+
+def concat_k(*parts: Any) -> Factor:
+    """Matrices joined along K, A and B alike: their products are summed."""
+    return Factor("concat_k", parts)
+
+
+_JOIN = {"pair": _core.pair, "concat": _core.concat, "concat_k": _core.concat_k}
+
+
+def _joined(factor: Any) -> Any:
+    """A factor as the core takes it."""
+    return _JOIN[factor.view](*factor.parts) if isinstance(factor, Factor) else factor
+
+
+def _views(factor: Any) -> tuple[str, tuple[Any, ...]]:
+    return (factor.view, factor.parts) if isinstance(factor, Factor) else ("single", (factor,))
 
 
 def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None = None, **operands: Any) -> Any:
@@ -39,11 +79,20 @@ def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None =
     On a GPU (torch CUDA tensors, a Hopper GPU): a and b bf16 or f16; runs on torch's current stream; the first call of
     a kind compiles a kernel, in about a second, and keeps it on disk.
 
+    Torch tensors that require grad are recorded for autograd, by the backward that coda derives; outputs cannot be given
+    then. docs/functional.md has torch.compile and autocast.
+
     Raises ValueError, TypeError, IndexError and NotImplementedError, all before anything is written; DeviceError and
     OutOfMemoryError on a GPU.
     """
+    (a_view, left), (b_view, right) = _views(a), _views(b)
+    if entry := _torch_entry((*left, *right), epilogue, operands):
+        several, parts = _parts(b if _is_concat(b) else a, epilogue)
+        results = entry.gemm(a_view, left, b_view, right, parts, operands, _has_own(epilogue), backend or "")
+        if results is not entry.REFUSED:
+            return tuple(results) if several else results[0]
     segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
-    outputs = _core.gemm(a, b, segments, backend or "")
+    outputs = _core.gemm(_joined(a), _joined(b), segments, backend or "")
     results = [_result(program, made) for (program, _), made in zip(segments, outputs)]
     return tuple(results) if several else results[0]
 
@@ -82,13 +131,13 @@ def prepare(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | Non
     """Makes a call of gemm ready without running it: arguments and errors as gemm's. Before a CUDA graph is captured,
     before the first request is served. schedule: one of :func:`candidates`; None: the tuned or the likeliest one."""
     segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
-    return Plan(_core.prepare(a, b, segments, schedule or "", backend or ""), segments, several)
+    return Plan(_core.prepare(_joined(a), _joined(b), segments, schedule or "", backend or ""), segments, several)
 
 
 def candidates(a: Any, b: Any, epilogue: Any = "identity", /, **operands: Any) -> list[tuple[str, str]]:
     """(schedule, reason) of each schedule worth timing for a call of gemm on a GPU, the likeliest first."""
     segments, _ = _segments(b if _is_concat(b) else a, epilogue, operands)
-    return _core.candidates(a, b, segments)
+    return _core.candidates(_joined(a), _joined(b), segments)
 
 
 class Timing(NamedTuple):
@@ -108,7 +157,7 @@ def tune(a: Any, b: Any, epilogue: Any = "identity", /, *, rounds: int = 30, rec
     Takes a second or two; outputs are not touched. progress(stage, done, total) is called as it goes on.
     """
     segments, _ = _segments(b if _is_concat(b) else a, epilogue, operands)
-    return [Timing(*row) for row in _core.tune(a, b, segments, rounds, record, progress)]
+    return [Timing(*row) for row in _core.tune(_joined(a), _joined(b), segments, rounds, record, progress)]
 
 
 @contextlib.contextmanager
@@ -135,6 +184,10 @@ def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backe
 
     Outputs and errors as gemm's; outputs take the dtype and framework of the first tile.
     """
+    if entry := _torch_entry(operands.values(), epilogue, {}):
+        result = entry.elementwise(epilogue, operands, shape, backend or "")
+        if result is not entry.REFUSED:
+            return result
     program = as_program(epilogue, "elementwise")
     return _result(program, _core.elementwise(program, operands, shape, backend or ""))
 
@@ -167,33 +220,68 @@ def _named_program(name: str, call: str) -> _core.Program:
 
 
 def _is_concat(factor: Any) -> bool:
-    return isinstance(factor, _core.Factor) and factor.view == "concat"
+    return isinstance(factor, Factor) and factor.view == "concat"
+
+
+_entry: Any = None  # coda_cpp._torch.entry, once a torch tensor has been seen
+
+
+def _torch_entry(tensors: Iterable[Any], epilogue: Any, operands: dict[str, Any]) -> Any:
+    """The module that makes a call which torch watches: autograd, autocast, a compiler. None where it does not."""
+    global _entry
+    given = [*tensors, *operands.values()]
+    if isinstance(epilogue, (list, tuple)):
+        given += [value for part in epilogue if isinstance(part, Segment) for value in part.operands.values()]
+    if _entry is None:
+        needs = [getattr(tensor, "requires_grad", None) for tensor in given]
+        if needs.count(None) == len(needs):
+            return None
+        try:
+            from ._torch import entry
+        except ImportError:  # a torch too old for it: coda runs, and refuses what would be recorded
+            if any(needs):
+                raise
+            return None
+        _entry = entry
+    return _entry if _entry.is_watched(given) else None
+
+
+def _has_own(epilogue: Any) -> bool:
+    """Whether it is a list of segments."""
+    return isinstance(epilogue, (list, tuple)) and not isinstance(epilogue, Segment)
+
+
+def _parts(factor: Any, epilogue: Any) -> tuple[bool, list[Segment]]:
+    """Whether a call has several segments, and them."""
+    if _has_own(epilogue):
+        return True, [part if isinstance(part, Segment) else segment(part) for part in epilogue]
+    return _is_concat(factor), [Segment(epilogue, {})] * (len(factor) if _is_concat(factor) else 1)
 
 
 def _segments(factor: Any, epilogue: Any, shared: dict[str, Any]) -> tuple[list[tuple[_core.Program, dict]], bool]:
     """(program, operands) of each segment, and whether the call is one of several."""
-    if isinstance(epilogue, Sequence) and not isinstance(epilogue, str):
-        given = [part if isinstance(part, Segment) else segment(part) for part in epilogue]
-        return [(part.program, _with_shared(part, shared)) for part in given], True
-    program = as_program(epilogue, "gemm")
-    if not _is_concat(factor):
-        return [(program, shared)], False
-    return [(program, shared)] * len(factor), True
+    several, segments = _parts(factor, epilogue)
+    programs = [as_program(part.epilogue, "gemm") for part in segments]
+    if _has_own(epilogue) and shared:
+        names = [{operand.name for operand in program.operands} for program in programs]
+        return [(program, shared_among(shared, known) | part.operands)
+                for program, known, part in zip(programs, names, segments)], several
+    return [(program, shared | part.operands) for program, part in zip(programs, segments)], several
 
 
-def _with_shared(part: Segment, shared: dict[str, Any]) -> dict[str, Any]:
-    """A segment's operands with those given for all segments that its program has."""
-    names = {operand.name for operand in part.program.operands}
-    return {name: tensor for name, tensor in shared.items() if name in names} | part.operands
+def shared_among(shared: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Of the keywords of a call with a list of segments those a segment has."""
+    return {name: tensor for name, tensor in shared.items() if name in names}
 
 
 def _result(program: _core.Program, outputs: list[Any]) -> Any:
     if len(outputs) == 1:
         return outputs[0]
     names = tuple(operand.name for operand in program.operands if operand.role != "in")
-    return _result_type(program.name, names)._make(outputs)
+    return result_type(program.name, names)._make(outputs)
 
 
 @functools.lru_cache(maxsize=1024)
-def _result_type(program: str, names: tuple[str, ...]) -> Any:
+def result_type(program: str, names: tuple[str, ...]) -> Any:
+    """The named tuple of a program's outputs."""
     return collections.namedtuple(f"{program}_outputs", names, rename=True)

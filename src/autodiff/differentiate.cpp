@@ -2,6 +2,7 @@
 // needed that cannot be had.
 #include "coda/differentiate.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -122,20 +123,27 @@ std::vector<bool> wanted_nodes(const Program& forward, const std::vector<std::st
   return wanted;
 }
 
-}  // namespace
+// A backward, and a value of the forward that it needs and cannot have.
+struct Derivation {
+  struct Missing {
+    NodeId id;
+    std::string name, kind;
+  };
+  Backward backward;
+  std::optional<Missing> missing;
+};
 
-Cotangent Cotangent::none(const std::string& output) { return {output, Source::None, {}, {}}; }
-Cotangent Cotangent::acc(const std::string& output) { return {output, Source::Acc, {}, {}}; }
-Cotangent Cotangent::load(const std::string& output) { return load(output, "d_" + output); }
-Cotangent Cotangent::load(const std::string& output, const std::string& operand) {
-  return {output, Source::Load, operand, {}};
-}
-Cotangent Cotangent::computed(const std::string& output, const Program& program) {
-  return {output, Source::Computed, {}, program};
+std::optional<Derivation::Missing> missing_in(const Program& backward, const Program& forward,
+                                              const ForwardValues& values) {
+  const std::optional<NodeId> id = values.missing(backward);
+  if (!id) return {};
+  const Node& node = forward.node(*id);
+  return Derivation::Missing{*id, node.kind == NodeKind::Acc ? acc_name(node.index) : node.name,
+                             std::string(name_of(node))};
 }
 
-Backward differentiate(const Program& program, const std::vector<std::string>& wrt,
-                       const std::vector<Cotangent>& cotangents, const DifferentiateOptions& options) {
+Derivation derive(const Program& program, const std::vector<std::string>& wrt, const std::vector<Cotangent>& cotangents,
+                  const DifferentiateOptions& options) {
   check_request(program, wrt, cotangents, options);
   const Program forward = with_single_reads(program);
   Builder b(forward.name() + "_backward");
@@ -160,11 +168,54 @@ Backward differentiate(const Program& program, const std::vector<std::string>& w
     const Program backward = simplify(put_together(known, reduced.terms));
     return Backward{Program(in_order_of_stores(backward.data())), gradients.finished(reduced.finish)};
   };
-  const Backward backward = derived(false);
-  if (values.is_known(backward.program)) return backward;
-  const Backward multiplied_out = derived(true);
-  values.require_known(multiplied_out.program);
-  return multiplied_out;
+  Backward backward = derived(false);
+  if (values.missing(backward.program)) backward = derived(true);
+  const auto missing = missing_in(backward.program, forward, values);
+  return {std::move(backward), missing};
+}
+
+}  // namespace
+
+Cotangent Cotangent::none(const std::string& output) { return {output, Source::None, {}, {}}; }
+Cotangent Cotangent::acc(const std::string& output) { return {output, Source::Acc, {}, {}}; }
+Cotangent Cotangent::load(const std::string& output) { return load(output, "d_" + output); }
+Cotangent Cotangent::load(const std::string& output, const std::string& operand) {
+  return {output, Source::Load, operand, {}};
+}
+Cotangent Cotangent::computed(const std::string& output, const Program& program) {
+  return {output, Source::Computed, {}, program};
+}
+
+Backward differentiate(const Program& program, const std::vector<std::string>& wrt,
+                       const std::vector<Cotangent>& cotangents, const DifferentiateOptions& options) {
+  const Derivation derivation = derive(program, wrt, cotangents, options);
+  if (const auto& missing = derivation.missing)
+    throw ValueError(
+        concat("differentiate: program '", program.name(), "': the backward needs value ",
+               missing->name.empty() ? concat(missing->id, " (", missing->kind, ")") : concat("'", missing->name, "'"),
+               ", which is neither stored nor follows from what is: store it (with_saved), or let the "
+               "accumulator be computed again (recompute_acc)"));
+  return derivation.backward;
+}
+
+std::vector<std::string> values_to_save(const Program& forward, const std::vector<std::string>& wrt,
+                                        const std::vector<Cotangent>& cotangents) {
+  std::vector<std::string> saved;
+  std::vector<Cotangent> known = cotangents;
+  const auto save = [&](const std::string& value) {
+    if (std::find(saved.begin(), saved.end(), value) != saved.end()) return false;
+    saved.push_back(value);
+    known.push_back(Cotangent::none(value));
+    return true;
+  };
+  while (const auto missing = derive(with_saved(forward, saved), wrt, known, {}).missing) {
+    bool found = !missing->name.empty() && save(missing->name);
+    // All values follow from the accumulators, which always have a name.
+    for (int which = 0; which < forward.accumulators() && missing->name.empty(); ++which)
+      found = save(acc_name(which)) || found;
+    INVARIANT(found, "values_to_save: nothing gives value ", missing->id, " of\n", to_text(forward));
+  }
+  return saved;
 }
 
 Program with_saved(const Program& forward, const std::vector<std::string>& values) {

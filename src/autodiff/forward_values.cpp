@@ -252,20 +252,10 @@ Program ForwardValues::load_remade(const Program& program) const {
   return Program(std::move(data));
 }
 
-bool ForwardValues::is_known(const Program& program) const {
-  return std::ranges::none_of(missing_, [&](const auto& value) { return program.find_operand(value.first) >= 0; });
-}
-
-void ForwardValues::require_known(const Program& program) const {
-  for (const auto& [operand, id] : missing_) {
-    if (program.find_operand(operand) < 0) continue;
-    const Node& node = forward_.node(id);
-    const std::string name = node.kind == NodeKind::Acc ? acc_name(node.index) : node.name;
-    throw ValueError(concat("differentiate: program '", forward_.name(), "': the backward needs value ",
-                            name.empty() ? concat(id, " (", coda::name_of(node), ")") : concat("'", name, "'"),
-                            ", which is neither stored nor follows from what is: store it (with_saved), or let the "
-                            "accumulator be computed again (recompute_acc)"));
-  }
+std::optional<NodeId> ForwardValues::missing(const Program& program) const {
+  for (const auto& [operand, id] : missing_)
+    if (program.find_operand(operand) >= 0) return id;
+  return {};
 }
 
 }  // namespace coda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ class ForwardValues {
  public:
   ForwardValues(Builder& b, const Program& forward, const DifferentiateOptions& options);
 
-  /// The value of a node. One that cannot be had is a load of an operand of its own, which `require_known` refuses
+  /// The value of a node. One that cannot be had is a load of an operand of its own, which `missing` finds
   /// unless nothing needs it any more once the program is simplified.
   Value of(NodeId id);
 
@@ -28,10 +29,8 @@ class ForwardValues {
   /// The simplified program with loads in the place of what store_remade stored.
   Program load_remade(const Program& program) const;
 
-  /// False when the program needs a value that cannot be had.
-  bool is_known(const Program& program) const;
-  /// Errors: ValueError naming such a value.
-  void require_known(const Program& program) const;
+  /// The node of a value that the program needs and that cannot be had.
+  std::optional<NodeId> missing(const Program& program) const;
 
  private:
   enum class Source : std::uint8_t {

@@ -354,3 +354,12 @@ def test_an_output_that_was_not_kept_is_written_again():
     kept = coda.gemm(x, coda.pair(first.T, second.T), forward)
     again = coda.gemm(d_y, down, backward.program, gate=kept.gate, up=kept.up)
     np.testing.assert_allclose(again.out, kept.out, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", E.library())
+def test_values_to_save_are_enough(name):
+    program = E.library()[name]
+    wrt = [f"acc{i}" for i in range(program.accumulators)] or names_of(program, "in")[:1]
+    how = [Cot.load(output) for output in names_of(program, "out")]
+    values = coda._core.values_to_save(program, wrt, how)
+    coda.differentiate(coda.with_saved(program, values), wrt, how + [Cot.none(value) for value in values])

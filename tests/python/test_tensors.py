@@ -117,9 +117,11 @@ def test_scalars_may_be_numbers():
         np.testing.assert_array_equal(coda.gemm(a, b, "scale", alpha=alpha), np.full((2, 2), 6))
 
 
-def test_inputs_that_require_grad_are_detached():
-    weight = torch.nn.Parameter(torch.ones(3, 2))
-    out = coda.gemm(torch.ones(2, 3, requires_grad=True), weight)
+def test_inputs_that_require_grad_are_recorded_where_grad_mode_is_on():
+    x, weight = torch.ones(2, 3, requires_grad=True), torch.nn.Parameter(torch.ones(3, 2))
+    assert coda.gemm(x, weight).requires_grad
+    with torch.no_grad():
+        out = coda.gemm(x, weight)
     assert not out.requires_grad and torch.equal(out, torch.full((2, 2), 3.0))
 
 

@@ -287,5 +287,16 @@ TEST(Gradients, AnOutputIsMadeAgain) {
   EXPECT_EQ(evaluate(backward.program, read, 3, 70)["out"].data, kept["out"].data);
 }
 
+TEST(ValuesToSave, AreNamedByTheAuthorElseAccumulators) {
+  const std::vector<Cotangent> out{Cotangent::load("out")};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(values_to_save(epilogues::bias("gelu"), {"acc0", "bias"}, out), Names{"z"});
+  EXPECT_EQ(values_to_save(epilogues::bias(), {"acc0", "bias"}, out), Names{});
+  EXPECT_EQ(values_to_save(epilogues::sigmoid(), {"acc0"}, out), Names{});  // its output is enough
+  Builder b("unnamed");
+  b.store("out", square(b.acc(0) + b.load_row("row")) * b.acc(1));
+  EXPECT_EQ(values_to_save(b.build(), {"acc0", "acc1", "row"}, out), (Names{"acc0", "acc1"}));
+}
+
 }  // namespace
 }  // namespace coda

@@ -1,0 +1,26 @@
+"""What makes PyTorch know coda's calls: torch.library ops, autograd, autocast. coda_cpp.functional and coda_cpp.gemm use it.
+
+    constants.py  functions that torch.compile takes as constants; launches.py has those of functional.py
+    derived.py    a program with its derived backward, each derived once
+    launch.py     calls as the core takes them: several matrices as one factor, a program for each part
+    gradients.py  the backward of a call: elementwise passes (part.py), then two plain products (products.py)
+    ops.py        the torch.library ops coda::gemm, coda::elementwise, ... with fake and autograd registration
+    record.py     the way in: straight to the core, a lean autograd.Function, or the ops (route.py decides)
+    entry.py      coda_cpp.gemm and elementwise, where torch watches
+    arguments.py  x and the weights of functional.py, checked
+    loss.py       cross entropy of a linear layer, its logits a chunk at a time
+"""
+
+import importlib.util
+
+from ..errors import ImportError
+
+if importlib.util.find_spec("torch") is None:
+    raise ImportError("coda_cpp.functional: PyTorch is not installed, expected torch 2.6 or newer: pip install torch; "
+                      "coda_cpp.gemm runs on numpy arrays without it")
+
+import torch
+
+if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+    raise ImportError(f"coda_cpp.functional: PyTorch is {torch.__version__}, expected 2.6 or newer: torch.library as used "
+                      "here is not in older ones")

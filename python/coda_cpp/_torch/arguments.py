@@ -1,0 +1,123 @@
+"""Arguments of the functional API: x and its weights, checked, and what is given for each row."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch
+
+from ..errors import TypeError, ValueError
+from . import record
+from .constants import settled
+from .launch import Launch
+
+Tensor = torch.Tensor
+
+
+class Factors:
+    """x (..., K) and weights (N, K), by their names, of one call. What does not fit is looked for where a call fails, and
+    while a compiler traces it: looking takes longer than a launch."""
+
+    def __init__(self, call: str, x: Tensor, weights: dict[str, Tensor], main_grad: bool) -> None:
+        self.call = call
+        self.given = x
+        self.weights = weights
+        if torch.compiler.is_compiling() or not isinstance(x, torch.Tensor) or x.dim() == 0:
+            self.require()
+        self.is_vector = x.dim() == 1
+        self.x = x.unsqueeze(0) if self.is_vector else x
+        self.main_grads = [_main_grad(call, name, weight) for name, weight in weights.items()] if main_grad else ()
+
+    @property
+    def depth(self) -> int:
+        """K; a part of programs, so never a symbol of torch.compile's."""
+        extent = self.given.shape[-1]
+        return settled(extent) if torch.compiler.is_compiling() else extent
+
+    def require(self) -> None:
+        """Raises TypeError, ValueError for what does not fit."""
+        require_tensor(self.call, "x", self.given)
+        if self.given.dim() == 0:
+            raise ValueError(f"{self.call}: argument 'x' has shape [], expected (..., K)")
+        for name, weight in self.weights.items():
+            require_weight(self.call, name, weight, self.given)
+
+    def rows(self, name: str, tensor: Tensor) -> Tensor:
+        """A tensor with the leading dimensions of x."""
+        require_tensor(self.call, name, tensor)
+        tensor = tensor.unsqueeze(0) if self.is_vector else tensor
+        if tensor.shape[:-1] != self.x.shape[:-1]:
+            raise ValueError(f"{self.call}: argument '{name}' has shape {list(tensor.shape)}, expected leading dimensions "
+                             f"{list(self.x.shape[:-1])}, those of 'x'")
+        return tensor
+
+    def run(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of the product, recorded."""
+        try:
+            b = [weight.t() for weight in self.weights.values()]
+            made = record.gemm(launch, (self.x,), b, operands, self.main_grads)
+        except Exception:
+            self.require()
+            raise
+        return [output.squeeze(0) for output in made] if self.is_vector else made
+
+
+def require_tensor(call: str, name: str, tensor: object) -> None:
+    """Raises TypeError."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{call}: argument '{name}' is a {type(tensor).__name__}, expected a torch tensor")
+
+
+def require_weight(call: str, name: str, weight: Tensor, x: Tensor) -> None:
+    """Raises TypeError, ValueError."""
+    require_tensor(call, name, weight)
+    if weight.dim() != 2 or weight.shape[1] != x.shape[-1]:
+        raise ValueError(f"{call}: argument '{name}' has shape {list(weight.shape)}, expected (N, {x.shape[-1]}), as 'x' has "
+                         f"shape {list(x.shape)}: a weight is (out, in)")
+    if weight.device != x.device:
+        raise ValueError(f"{call}: argument '{name}' is on {weight.device}, expected {x.device}, the device of 'x': move it "
+                         "there")
+    if weight.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"{call}: argument '{name}' has dtype {weight.dtype}, expected {x.dtype}, that of 'x': convert one, or "
+                        "use torch.autocast")
+
+
+def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
+    """What the weight's gradient is added to, (K, N); None of a frozen weight."""
+    if not weight.requires_grad:
+        return None
+    main = getattr(weight, "main_grad", None)
+    if main is None or main.shape != weight.shape or main.dtype not in (torch.float32, weight.dtype):
+        got = "none" if main is None else f"one of shape {list(main.shape)} and {main.dtype}"
+        raise ValueError(f"{call}: argument '{name}' has {got} as its .main_grad, expected a tensor of shape "
+                         f"{list(weight.shape)} and torch.float32 or the weight's dtype: main_grad=True adds its gradient to it")
+    return main.t()
+
+
+def halves(call: str, name: str, weight: Tensor, parts: tuple[str, ...], sizes: Sequence[int] | None,
+           main_grad: bool) -> dict[str, Tensor]:
+    """The parts of a stacked weight, by name; without sizes, of one height."""
+    require_tensor(call, name, weight)
+    if sizes is None and weight.shape[0] % len(parts) or sizes is not None and (
+            len(sizes) != len(parts) or sum(sizes) != weight.shape[0]):
+        raise ValueError(f"{call}: argument '{name}' has {weight.shape[0]} rows, expected those of {', '.join(parts)} stacked"
+                         + ("" if sizes is None else f", sizes {list(sizes)}"))
+    if main_grad:
+        raise ValueError(f"{call}: argument 'main_grad' is given with a stacked weight, expected separate ones: pass "
+                         f"{', '.join(parts)}, each with its own .main_grad")
+    split = weight.split(list(sizes) if sizes is not None else weight.shape[0] // len(parts))
+    return dict(zip(parts, split))
+
+
+def expanded(call: str, name: str, tensor: Tensor, leading: torch.Size, own: int) -> Tensor:
+    """A tensor for each row of x: its leading dimensions repeated to those of x, with `own` dimensions behind them."""
+    require_tensor(call, name, tensor)
+    if tensor.requires_grad:
+        raise ValueError(f"{call}: argument '{name}' requires grad, expected a tensor outside autograd: no gradient by it is "
+                         "derived; pass its detach()")
+    behind = tensor.shape[tensor.dim() - own:] if own else torch.Size()
+    try:
+        return tensor.expand(*leading, *behind)
+    except RuntimeError:
+        raise ValueError(f"{call}: argument '{name}' has shape {list(tensor.shape)}, expected one that repeats to "
+                         f"{[*leading, *behind]}") from None

@@ -1,0 +1,96 @@
+"""The way in: a call that records nothing goes straight to the core, one that does through a lean autograd.Function, and
+either, where a compiler or a mode watches, as a torch.library op."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+
+from . import gradients, route
+from .launch import Launch, launch_numbered, run_elementwise
+
+Tensors = Sequence[torch.Tensor]
+
+
+def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
+         main_grads: Sequence[torch.Tensor | None] = ()) -> list[torch.Tensor]:
+    """The outputs of a launch, recorded for autograd where an input requires grad. A and B are rounded to the dtype of
+    autocast where that is on. main_grads: for each matrix of B, in its shape, what its gradient is added to, or None."""
+    if torch._C._is_any_autocast_enabled():
+        a, b = autocast(a), autocast(b)
+    inputs = (*a, *b, *operands)
+    is_plain = route.is_plain(inputs)
+    mask = tuple([tensor.requires_grad for tensor in inputs])
+    if True not in mask or not torch.is_grad_enabled():
+        return launch.run(a, b, operands) if is_plain else _op(launch, a, b, operands)
+    plan = _plan(launch.number, (len(a), len(b)), mask)
+    made = _Gemm.apply(plan, main_grads, *inputs) if is_plain else _op(plan.launch, a, b, operands, main_grads)
+    return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
+
+
+def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list[torch.Tensor]:
+    """The outputs of a pass without accumulator, the launch's one part, recorded likewise."""
+    is_plain = route.is_plain(operands)
+    part = launch.parts[0]
+    if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
+        return run_elementwise(part, operands, rows, cols, launch.backend) if is_plain else route.elementwise(
+            part, operands, rows, cols, launch.backend)
+    plan = _plan(launch.number, (0, 0), tuple([tensor.requires_grad for tensor in operands]))
+    stored = plan.launch.parts[0]
+    made = _Elementwise.apply(plan, rows, cols, *operands) if is_plain else route.elementwise(
+        stored, operands, rows, cols, launch.backend)
+    return made[:len(part.outputs)]
+
+
+@torch.compiler.assume_constant_result
+def _plan(number: int, counts: tuple[int, int], mask: gradients.Mask) -> gradients.Plan:
+    return gradients.plan_of(launch_numbered(number), counts, mask)
+
+
+def _op(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: Sequence = ()) -> list[torch.Tensor]:
+    return torch.ops.coda.gemm(list(a), list(b), list(operands), [into for into in main_grads if into is not None],
+                               launch.a_view, launch.b_view, launch.texts, launch.backend)
+
+
+def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tensor]:
+    """The outputs of the programs without what they store for the backward, which stands behind those of each."""
+    asked, at = [], 0
+    for part, storing in zip(launch.parts, stored.parts):
+        asked += made[at:at + len(part.outputs)]
+        at += len(storing.outputs)
+    return asked
+
+
+def autocast(matrices: Tensors) -> Tensors:
+    """Matrices in the dtype of autocast, where that is on; f64 stays, as with PyTorch's own."""
+    device = matrices[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return matrices
+    dtype = torch.get_autocast_dtype(device)
+    return [m.to(dtype) if m.is_floating_point() and m.dtype is not torch.float64 else m for m in matrices]
+
+
+class _Gemm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, plan: gradients.Plan, main_grads: Sequence, *inputs: torch.Tensor) -> tuple:
+        in_a, in_b = plan.counts
+        outputs = plan.launch.run(inputs[:in_a], inputs[in_a:in_a + in_b], inputs[in_a + in_b:])
+        gradients.save(ctx, plan, inputs, outputs, main_grads=main_grads)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple:
+        return None, None, *gradients.backward(ctx, grads)
+
+
+class _Elementwise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, plan: gradients.Plan, rows: int, cols: int, *operands: torch.Tensor) -> tuple:
+        outputs = run_elementwise(plan.launch.parts[0], operands, rows, cols, plan.launch.backend)
+        gradients.save(ctx, plan, operands, outputs, extents=(rows, cols))
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple:
+        return None, None, None, *gradients.backward(ctx, grads)

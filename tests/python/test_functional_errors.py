@@ -1,0 +1,122 @@
+"""What coda_cpp.functional and recorded calls of gemm refuse, and its whole text."""
+
+import numpy as np
+import pytest
+import torch
+
+import coda_cpp as coda
+from coda_cpp import functional as CF
+
+X, W, TABLE = torch.ones(3, 8), torch.ones(4, 8), torch.ones(3, 2)
+RECORDED, PARAMETER = torch.ones(3, 8, requires_grad=True), torch.ones(4, 8, requires_grad=True)
+ROPE = CF.Rope(4, torch.arange(3))
+HALF_PATCHED = "convert it with torch.from_numpy"
+
+
+@coda.epilogue
+def sums(acc):
+    return coda.reduce_row(acc, "sum", 64)
+
+
+@coda.epilogue
+def twice(row: coda.Row):
+    return row * 2
+
+
+def apart(out):
+    """A loss of each partial for itself."""
+    (out * torch.arange(2.0)).sum().backward()
+
+
+# (exception, exact text, call)
+ROWS = [
+    (TypeError, "linear: argument 'x' is a ndarray, expected a torch tensor", lambda: CF.linear(np.ones((3, 8)), W)),
+    (ValueError, "linear: argument 'x' has shape [], expected (..., K)", lambda: CF.linear(torch.tensor(1.0), W)),
+    (ValueError, "linear: argument 'weight' has shape [8, 4], expected (N, 8), as 'x' has shape [3, 8]: a weight is (out, in)",
+     lambda: CF.linear(X, W.T)),
+    (ValueError, "linear: argument 'weight' has shape [8], expected (N, 8), as 'x' has shape [3, 8]: a weight is (out, in)",
+     lambda: CF.linear(X, W[0])),
+    (TypeError, "linear: argument 'weight' has dtype torch.bfloat16, expected torch.float32, that of 'x': convert one, or use "
+                "torch.autocast", lambda: CF.linear(X, W.bfloat16())),
+    (ValueError, "linear: argument 'weight' is on meta, expected cpu, the device of 'x': move it there",
+     lambda: CF.linear(X, W.to("meta"))),
+    (TypeError, "gemm: A has dtype i64, expected f32, bf16, f16 or f64: convert it", lambda: CF.linear(X.long(), W.long())),
+    (ValueError, "gemm: operand 'bias' has shape [5], expected [4] (N): a row vector spans the columns of the output",
+     lambda: CF.linear(RECORDED, W, torch.ones(5))),
+    (ValueError, "linear_act: argument 'activation' is 'gelo', expected one of silu, gelu, gelu_tanh, quick_gelu, relu, "
+                 "relu_squared, sigmoid", lambda: CF.linear_act(X, W, "gelo")),
+    (ValueError, "linear_act: argument 'activation' is empty, expected a name such as 'gelu': without one, use linear",
+     lambda: CF.linear_act(X, W, "")),
+    (ValueError, "linear_geglu: argument 'approximate' is 'erf', expected 'none' or 'tanh'",
+     lambda: CF.linear_geglu(X, W, W, approximate="erf")),
+    (ValueError, "linear_swiglu: argument 'gate' has 3 rows, expected those of gate, up stacked",
+     lambda: CF.linear_swiglu(X, W[:3])),
+    (ValueError, "linear_swiglu: argument 'up_bias' is missing, expected a bias for both or none: pass zeros",
+     lambda: CF.linear_swiglu(X, W, W, gate_bias=torch.ones(4))),
+    (ValueError, "gemm: B part 1 has shape [8, 2], expected 4 columns (N), as part 0 of shape [8, 4]: the two matrices of a pair "
+                 "have one shape", lambda: CF.linear_swiglu(RECORDED, W, W[:2])),
+    (ValueError, "linear_residual_rmsnorm: argument 'residual' has shape [2, 4], expected leading dimensions [3], those of 'x'",
+     lambda: CF.linear_residual_rmsnorm(X, W, torch.ones(2, 4))),
+    (ValueError, "rmsnorm_linear: argument 'norm_weight' has shape [7], expected [8], the last dimension of 'x'",
+     lambda: CF.rmsnorm_linear(X, torch.ones(7), W)),
+    (ValueError, "rmsnorm_linear: argument 'norm_weight' is given with a NormedStream, expected None: the stream has been "
+                 "multiplied by it", lambda: CF.rmsnorm_linear(CF.normed_stream(X), torch.ones(8), W)),
+    (ValueError, "rmsnorm_qkv_rope: argument 'k' is missing, expected q, k and v, or one stacked weight as 'q' with 'sizes', the "
+                 "rows of each", lambda: CF.rmsnorm_qkv_rope(X, None, W, rope=ROPE)),
+    (ValueError, "rmsnorm_qkv_rope: argument 'q' has 4 rows, expected those of q, k, v stacked, sizes [1, 2, 3]",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, sizes=(1, 2, 3), rope=ROPE)),
+    (ValueError, "rmsnorm_qkv_rope: argument 'rope' has no positions, expected positions, or cos and sin",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4))),
+    (TypeError, "rmsnorm_qkv_rope: argument 'rope' is a int, expected a functional.Rope",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=4)),
+    (ValueError, "rmsnorm_qkv_rope: argument 'rope.positions' has shape [5], expected one that repeats to [3]",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4, torch.arange(5)))),
+    (ValueError, "linear_qknorm_rope: argument 'rope.cos' requires grad, expected a tensor outside autograd: no gradient by it is "
+                 "derived; pass its detach()",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(4, cos=TABLE.clone().requires_grad_(), sin=TABLE))),
+    (ValueError, "qk_norm_rope: rope.width is 3, expected an even number: columns rotate in pairs; choose an even rope.width below "
+                 "rope.head (3) to leave columns unrotated",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(3, torch.arange(3)))),
+    (TypeError, "linear_cross_entropy: argument 'targets' has dtype torch.float32, expected torch.int64 or torch.int32",
+     lambda: CF.linear_cross_entropy(X, W, torch.ones(3))),
+    (ValueError, "linear_cross_entropy: argument 'targets' has shape [4], expected [3], the leading dimensions of 'x'",
+     lambda: CF.linear_cross_entropy(X, W, torch.ones(4).long())),
+    (IndexError, "gemm: targets 4 at row 2 is outside [0, 4), expected a column of the output, or -100 to ignore the row",
+     lambda: CF.linear_cross_entropy(X, W, torch.tensor([0, 1, 4]))),
+    (ValueError, "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward "
+                 "gives the loss of each token", lambda: CF.linear_cross_entropy(X, W, torch.arange(3), reduction="none")),
+    (ValueError, "linear: argument 'weight' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or the "
+                 "weight's dtype: main_grad=True adds its gradient to it", lambda: CF.linear(X, PARAMETER, main_grad=True)),
+    (ValueError, "linear_swiglu: argument 'main_grad' is given with a stacked weight, expected separate ones: pass gate, up, each "
+                 "with its own .main_grad", lambda: CF.linear_swiglu(X, PARAMETER, main_grad=True)),
+    # coda.gemm and elementwise, where autograd records.
+    (ValueError, "gemm: output 'out' is given and an input requires grad, expected outputs that gemm makes: autograd does not see "
+                 "what is written into a tensor; leave it out, or call under torch.no_grad()",
+     lambda: coda.gemm(RECORDED, W.T, out=torch.empty(3, 4))),
+    (TypeError, f"gemm: B is a ndarray, expected a torch tensor, as other arguments are, one of which requires grad: "
+                f"{HALF_PATCHED}", lambda: coda.gemm(RECORDED, W.T.numpy())),
+    (TypeError, f"gemm: operand 'bias' is a ndarray, expected a torch tensor, as the others are: {HALF_PATCHED}",
+     lambda: coda.gemm(RECORDED, W.T, "bias", bias=np.ones(4, np.float32))),
+    (TypeError, f"gemm: A is a ndarray, expected a torch tensor, as other arguments are, one of which requires grad: "
+                f"{HALF_PATCHED}",
+     lambda: coda.gemm(X.numpy(), W.T.numpy(), "bias", bias=torch.ones(4, requires_grad=True))),
+    (ValueError, "gemm: operand 'bia' of segment 0 is none of program 'bias', expected 'bias', 'out': did you mean 'bias'?",
+     lambda: coda.gemm(RECORDED, coda.concat(W.T, W.T), "bias", bia=torch.ones(4))),
+    (ValueError, "elementwise: no tile of program 'twice' tells the number of rows and columns, expected one, or shape=(M, N), "
+                 "where the call is recorded: pass shape", lambda: coda.elementwise(twice, row=torch.ones(4, requires_grad=True))),
+    (ValueError, "gemm: operand 'bia' is none of program 'bias', expected 'bias', 'out': did you mean 'bias'?",
+     lambda: coda.gemm(RECORDED, W.T, "bias", bia=torch.ones(4))),
+    (NotImplementedError, "gemm: program 'sums': output 'out' has a gradient for each of its 2 partials, expected one for their "
+                          "sum: use nothing of the output but out.out.sum(-1), once; a logsumexp needs a partial_width that leaves "
+                          "one partial", lambda: apart(coda.gemm(RECORDED, torch.ones(8, 128), sums))),
+    (NotImplementedError, "differentiate: program 'rope': wrt names 'cos', a tile that repeats every 2 columns: sums over columns "
+                          "of a tile's entries are not implemented; leave it out",
+     lambda: coda.gemm(X, W.T, coda.epilogues.rope(head=4, angles="table"), cos=TABLE.clone().requires_grad_(), sin=TABLE)),
+]
+
+
+@pytest.mark.parametrize("kind, text, call", ROWS, ids=[f"{text[:50]}{i}" for i, (_, text, _) in enumerate(ROWS)])
+def test_text(kind, text, call):
+    with pytest.raises(kind) as raised:
+        call()
+    assert isinstance(raised.value, coda.Error) and str(raised.value) == text
