@@ -33,6 +33,9 @@ void bind_training(nb::module_& module);
 void bind_layer_training(nb::module_& module);
 void bind_cli(nb::module_& module);
 
+/// Memory of GPUs comes from these functions of Python from now on: allocate(bytes, index, stream), release(address).
+void use_gpu_memory(nb::object allocate, nb::object release);
+
 /// A dtype as people write it: coda_cpp.bf16, "bf16", "bfloat16", torch.bfloat16, numpy.float32, ml_dtypes.bfloat16.
 /// Errors: TypeError, beginning with `call`.
 DType to_dtype(nb::handle dtype, std::string_view call);

@@ -56,17 +56,16 @@ class PythonMemory final : public DeviceMemory {
 
 }  // namespace
 
+void use_gpu_memory(nb::object allocate, nb::object release) {
+  provide_device_memory(DeviceKind::Cuda, *new PythonMemory(device_memory("use_gpu_memory", kAnyGpu),
+                                                            std::move(allocate), std::move(release)));
+}
+
 void bind_memory(nb::module_& module) {
   module.def(
-      "use_gpu_memory",
-      [](nb::object allocate, nb::object release) {
-        provide_device_memory(DeviceKind::Cuda, *new PythonMemory(device_memory("use_gpu_memory", kAnyGpu),
-                                                                  std::move(allocate), std::move(release)));
-      },
-      "allocate"_a, "release"_a,
+      "use_gpu_memory", &use_gpu_memory, "allocate"_a, "release"_a,
       "From now on memory of GPUs comes from these functions: allocate(bytes, index, stream) gives an address aligned "
-      "to "
-      "256 bytes for work on that CUstream, release(address) takes it back behind what is queued there. Once a "
+      "to 256 bytes for work on that CUstream, release(address) takes it back behind what is queued there. Once a "
       "process.");
 }
 

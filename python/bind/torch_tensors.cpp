@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "torch_memory.h"
+#include "bind.h"
 
 namespace coda::python {
 namespace {
@@ -104,7 +104,8 @@ nb::object torch_device(const Torch& torch, Device device) {
 nb::handle current_stream() {
   static const nb::handle function = [] {
     const nb::module_ torch = nb::module_::import_("torch");
-    take_memory_from_torch();
+    const nb::object cuda = torch.attr("cuda");
+    use_gpu_memory(cuda.attr("caching_allocator_alloc"), cuda.attr("caching_allocator_delete"));
     return nb::object(torch.attr("_C").attr("_cuda_getCurrentRawStream")).release();
   }();
   return function;

@@ -9,7 +9,6 @@ import torch
 from .. import blocks, training
 from ..errors import NotImplementedError
 from . import segment as pieces
-from .gpu_memory import use_torch_memory
 
 
 def _plan(names: str, gate: str, head: int, eps: float, policy: str) -> pieces.Plan:
@@ -25,8 +24,6 @@ def segment_op(attention: Optional[torch.Tensor], x: torch.Tensor, weights: List
                sin: Optional[torch.Tensor], names: str, gate: str, head: int, eps: float, policy: str,
                main_grad: bool) -> List[torch.Tensor]:
     """Results and then what the backward keeps, in the order of the Plan; see segment.py."""
-    if x.is_cuda:
-        use_torch_memory()
     plan = _plan(names, gate, head, eps, policy)
     found = pieces.forward(plan, _contiguous(attention), x.contiguous(), dict(zip(plan.names, weights)), cos, sin)
     return list(found.values())
@@ -131,8 +128,6 @@ def _chunk_of(weight):
 def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, eps: float,
                  reduction: str, ignore_index: int, wanted: str) -> List[torch.Tensor]:
     """The loss, () in f32, and its gradients by `wanted`, names of the arguments."""
-    if x.is_cuda:
-        use_torch_memory()
     rms = blocks.RmsNorm(norm, eps)
     stream = blocks.enter_norm(x, rms)
     names = wanted.split(",") if wanted else []
