@@ -136,20 +136,29 @@ inline void add_exponential(Vector x, float* largest, float* sum) {
   store(sum, added);
 }
 
+// Kahan's sum: `lost` is what rounding took from it so far, nothing once it is infinite or NaN.
+inline void add_compensated(Vector x, float* sum, float* lost) {
+  const Vector before = load(sum), added = x - load(lost), after = before + added;
+  const Vector gone = (after - before) - added;
+  store(sum, after);
+  store(lost, pick(magnitude(gone) < kInfinity, gone, Vector{}));
+}
+
+// The state's second row: of a sum what it lost, of a logsumexp its sum.
 void reduce_col(Reduction op, Extent extent, Arg in, Out state, bool begin) {
-  float* sums = state.data + state.row_step;
+  float* second = state.data + state.row_step;
   const Vector start = op == Reduction::Sum ? Vector{} : splat(-kInfinity);
   for (std::int64_t c = 0; begin && c < extent.cols; c += kLanes) {
     store(state.data + c, start);
-    if (op == Reduction::LogSumExp) store(sums + c, Vector{});
+    if (op != Reduction::Max) store(second + c, Vector{});
   }
   for (std::int64_t r = 0; r < extent.rows; ++r) {
     const float* from = row_of(in, r);
     for (std::int64_t c = 0; c < extent.cols; c += kLanes) {
       switch (op) {
-        case Reduction::Sum: store(state.data + c, load(state.data + c) + load(from + c)); break;
+        case Reduction::Sum: add_compensated(load(from + c), state.data + c, second + c); break;
         case Reduction::Max: store(state.data + c, larger(load(state.data + c), load(from + c))); break;
-        case Reduction::LogSumExp: add_exponential(load(from + c), state.data + c, sums + c); break;
+        case Reduction::LogSumExp: add_exponential(load(from + c), state.data + c, second + c); break;
       }
     }
   }
