@@ -30,8 +30,8 @@ def to_coda(model, **options):
     return coda.LlamaModel(model.config.to_json_string(use_diff=False), model.state_dict(), **options)
 
 
-def draw_batch():
-    tokens, targets = (torch.randint(VOCABULARY, (SEQUENCES, LENGTH)) for _ in range(2))
+def draw_batch(sequences=SEQUENCES, length=LENGTH):
+    tokens, targets = (torch.randint(VOCABULARY, (sequences, length)) for _ in range(2))
     targets[:, ::5] = -100
     return tokens, targets
 
@@ -132,7 +132,8 @@ def train(model, batches, step):
 def test_training_keeps_step_with_stock(dtype):
     model = make_model(rms_norm_eps=1e-5, rope_theta=500000.0).to(dtype)
     start = {name: p.detach().double() for name, p in model.named_parameters()}
-    batches = [draw_batch() for _ in range(4)] * 8
+    # In bf16 stock itself leaves fp32's way: the fewer the tokens, the further.
+    batches = [draw_batch(8, 64) for _ in range(4)] * 8
     stock, mine = copy.deepcopy(model), copy.deepcopy(model)
 
     def stock_step(tokens, targets):
