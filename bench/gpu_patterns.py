@@ -147,7 +147,7 @@ def plot(path, found):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--only", nargs="*", default=["patterns", "backward", "layer"], help="parts to run")
+    parser.add_argument("--only", nargs="*", default=["patterns", "backward", "layer", "training"], help="parts to run")
     parser.add_argument("--sizes", nargs="*", type=int, default=[2048, 4096, 8192], help="widths to run")
     options = parser.parse_args()
     timer, found = PairedTimer(), []
@@ -159,9 +159,10 @@ def main():
             for case in Backward(h).cases():
                 found += measure(timer, case, h, rounds_of(h, h, h, options.rounds))
         if "layer" in options.only:
-            for case in (Layer(h).case(), LayerTraining(h).case()):
-                found += measure(timer, case, h, max(options.rounds // 4, 12))
-                torch.cuda.empty_cache()
+            found += measure(timer, Layer(h).case(), h, max(options.rounds // 4, 12))
+            torch.cuda.empty_cache()
+        if "training" in options.only:
+            found += measure(timer, LayerTraining(h).case(), h, max(options.rounds // 4, 12))
         torch.cuda.empty_cache()
         path = write(options.output, "patterns", found, rounds=options.rounds)  # after each size: nothing is lost
     plot(path.with_suffix(".svg"), found)

@@ -2,7 +2,7 @@
 same model patched in one line. Time of forward and backward, of the step, peak memory, the first step's seconds, and where
 the GPU's time goes.
 
-    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--output FOLDER]
+    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--tune] [--output FOLDER]
 
 Each kind is built anew in a process of its own: Liger changes classes, and a first step is only one in a fresh process. The
 file is written after each kind. Kernels kept on disk are used: CODA_CACHE_DIR=$(mktemp -d) makes a first step a cold one.
@@ -133,6 +133,9 @@ class Training:
 
 def measure(kind, options):
     training = Training(kind, options)
+    if options.tune and kind.startswith("coda"):
+        with coda_cpp.tuning(rounds=12):
+            training.step()
     start = time.perf_counter()
     loss = training.step().item()
     first = time.perf_counter() - start
@@ -149,7 +152,7 @@ def write(options, found):
     options.output.mkdir(parents=True, exist_ok=True)
     date = machine.today()
     path = options.output / f"{date}-{machine.slug(gpu)}-step.json"
-    names = ("device", "batch", "length", "layers", "width", "vocabulary", "rounds")
+    names = ("tune", "device", "batch", "length", "layers", "width", "vocabulary", "rounds")
     result = {"gpu": gpu, "date": date, "suite": "step", "torch": torch.__version__, "transformers": transformers.__version__,
               "cuda": torch.version.cuda, "coda": coda_cpp.__version__, **{name: getattr(options, name) for name in names},
               "rows": found}
@@ -165,6 +168,7 @@ def arguments():
     sizes = {"batch": 2, "length": 8192, "layers": 16, "width": 2048, "vocabulary": 128256, "rounds": 6, "warmup": 2}
     for name, default in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--tune", action="store_true", help="tune coda's products in a step before the first that counts")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a kind, measured in this process and printed as JSON
     options = parser.parse_args()
     unknown = [kind for kind in options.kinds.split(",") if kind not in KINDS]

@@ -29,6 +29,11 @@ def pytest_collection_modifyitems(items):
     items[:] = items[shard::of]
 
 
+def pytest_runtest_logreport(report):
+    if report.failed and "CODA_GPU_SHARD" in os.environ:
+        print(report.longreprtext, flush=True)  # at once: a shard may be stopped by the clock
+
+
 @pytest.fixture(autouse=True)
 def no_device_fault():
     """A kernel's fault shows at the next synchronisation: make that the test that caused it."""
