@@ -27,6 +27,7 @@ class PythonMemory final : public DeviceMemory {
     try {
       address = nb::cast<std::uintptr_t>(allocate_(bytes, device.index, reinterpret_cast<std::uintptr_t>(stream)));
     } catch (const nb::python_error& error) {
+      name_a_missing_gpu(call, device);
       throw OutOfMemoryError(concat(call, ": allocate ", bytes, " bytes on ", device_text(device), ": ",
                                     nb::cast<std::string>(nb::str(error.value()))));
     }
@@ -40,9 +41,19 @@ class PythonMemory final : public DeviceMemory {
   void wait(std::string_view call, Device device) const override { driver_.wait(call, device); }
 
  private:
+  // Errors: ValueError where there is no such GPU, which allocators tell in words of their own.
+  void name_a_missing_gpu(std::string_view call, Device device) const {
+    try {
+      driver_.wait(call, device);
+    } catch (const NotImplementedError&) {
+      // No driver: whoever gave the functions knows another GPU.
+    }
+  }
+
   void release(void* memory) const noexcept {
     if (!nb::is_alive()) return;  // the process is ending: its memory goes with the context
     const nb::gil_scoped_acquire acquire;
+    const nb::error_scope kept;  // an error may be on its way to the caller
     try {
       release_(reinterpret_cast<std::uintptr_t>(memory));
     } catch (nb::python_error& error) {

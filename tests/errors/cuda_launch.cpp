@@ -106,21 +106,22 @@ TEST_F(CudaRefusals, OfProgramsHaveTheirText) {
 // An output may take the place of a tile, but not of one whose columns are read for others; nor when a plan runs.
 TEST_F(CudaRefusals, OfPlacesHaveTheirText) {
   const Pairing halves{Pairing::Kind::Halves, 32, 32};
-  const TensorView tile = placed(64, 64);
-  const auto bound = [&](bool with_product, const TensorView& out) {
+  const TensorView whole = placed(64, 64), nothing = whole.slice(0, 0, 0);
+  const auto bound = [&](bool with_product, const TensorView& tile, const TensorView& out) {
     Builder b("turn");
     const Value x = b.load_tile("x");
     b.store("out", join(split(x, halves).second, split(x, halves).first) + (with_product ? b.acc() : b.constant(1)));
     const Segment segment{b.build(), {{"x", tile}, {"out", out}}};
-    return with_product ? coda::bind("gemm", placed(64, 64), placed(64, 64), {&segment, 1})
-                        : bind_elementwise("elementwise", 64, 64, segment);
+    return with_product ? coda::bind("gemm", placed(tile.shape(0), 64), placed(64, 64), {&segment, 1})
+                        : bind_elementwise("elementwise", tile.shape(0), 64, segment);
   };
   const std::string reason =
       "operand 'out' takes the place of 'x', of which a column is read for its pair after it was written: bind a "
       "tensor of its own";
   for (const bool with_product : {false, true}) {
-    const Problem apart = bound(with_product, placed(64, 64)), in_place = bound(with_product, tile);
+    const Problem apart = bound(with_product, whole, placed(64, 64)), in_place = bound(with_product, whole, whole);
     EXPECT_EQ(refusal(apart), "none");
+    EXPECT_EQ(refusal(bound(with_product, nothing, nothing)), "none");  // of no elements, often at one address
     EXPECT_EQ(refusal(in_place), reason);
     const auto plan = cuda::cuda_backend().plan(apart, {});
     expect_errors({{typeid(NotImplementedError), apart.call + ": " + reason,

@@ -31,22 +31,22 @@ def rms(values):
     return values.double().square().mean().sqrt().item()
 
 
-def expect_no_worse(gpu, cpu, exact, rounding):
-    """Dicts of tensors."""
+def expect_no_worse(gpu, cpu, exact, rounding, noise=0.0):
+    """Dicts of tensors. noise: what is left of sums in fp32 whose result is 0."""
     assert gpu.keys() == exact.keys()
     for name, truth in exact.items():
         ours, theirs = gpu[name], cpu[name]
         assert ours.device.type == DEVICE and ours.shape == truth.shape and ours.dtype == theirs.dtype, name
-        error, allowed = rms(ours.cpu().double() - truth), 2 * rms(theirs.double() - truth) + rounding * rms(truth)
+        error, allowed = rms(ours.cpu().double() - truth), 2 * rms(theirs.double() - truth) + rounding * rms(truth) + noise
         assert error <= allowed, f"{name}: error {error:.3e}, allowed {allowed:.3e}"
 
 
-def check(run, tensors, dtype):
+def check(run, tensors, dtype, noise=0.0):
     """`run` takes a dict like `tensors` and gives a dict of tensors."""
     stored = {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
     exact = run({name: t.float() if t.is_floating_point() else t for name, t in stored.items()})
     gpu = run({name: t.to(DEVICE) for name, t in stored.items()})
-    expect_no_worse(gpu, run(stored), exact, ROUNDING[dtype])
+    expect_no_worse(gpu, run(stored), exact, ROUNDING[dtype], noise)
 
 
 def attention_gradients(t, sequences=1, **heads):
@@ -67,11 +67,12 @@ def test_attention(draw, tokens, sequences, heads, kv_heads, head, dtype):
     tensors = {"q": draw(rows, heads * head), "k": draw(rows, kv_heads * head), "v": draw(rows, kv_heads * head),
                "d_out": draw(rows, heads * head)}
     run = lambda t: attention_gradients(t, sequences, heads=heads, kv_heads=kv_heads)  # noqa: E731
+    noise = 2.0**-22 * head**0.5  # one key alone: gradients by q and k are differences of two sums of `head` products
     if dtype != torch.float32:
-        return check(run, tensors, dtype)
+        return check(run, tensors, dtype, noise)
     expected, got = run(tensors), run({name: t.to(DEVICE) for name, t in tensors.items()})
     for name, truth in expected.items():
-        assert rms(got[name].cpu().double() - truth) <= 1e-5 * max(rms(truth), 1e-2), name
+        assert rms(got[name].cpu().double() - truth) <= 1e-5 * rms(truth) + noise, name
 
 
 def test_attention_takes_any_strides_and_repeats(draw):

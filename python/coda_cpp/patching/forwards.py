@@ -18,7 +18,9 @@ class StandIn:
     """An object that is the model in all but the attributes it has itself."""
 
     def __init__(self, of, /, **others):
-        self.__dict__.update(others, _of=of)
+        self._of = of
+        for name, value in others.items():  # one by one: older torch.compile does not follow a __dict__
+            setattr(self, name, value)
 
     def __getattr__(self, name):
         return getattr(self._of, name)

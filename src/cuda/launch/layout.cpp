@@ -100,6 +100,7 @@ Access access_of(const Operand& operand, const TensorView& tensor) {
 }
 
 std::optional<std::string> place_refusal(const BoundSegment& segment, const std::vector<bool>& split) {
+  if (segment.rows == 0 || segment.cols == 0) return {};
   const auto operands = segment.program.operands();
   for (std::size_t in = 0; in < split.size(); ++in)
     for (std::size_t out = 0; split[in] && out < operands.size(); ++out)
