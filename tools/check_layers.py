@@ -38,6 +38,7 @@ HEADERS = {
     "safetensors.h": "io",
     "blocks.h": "blocks",
     "main_gradient.h": "blocks",
+    "stream_gradient.h": "blocks",
     "training.h": "blocks",
     "model.h": "blocks",
 }

@@ -18,6 +18,7 @@
 #include "coda/program.h"
 #include "coda/safetensors.h"
 #include "coda/schedule.h"
+#include "coda/stream_gradient.h"
 #include "coda/tensor.h"
 #include "coda/training.h"
 #include "coda/tune.h"

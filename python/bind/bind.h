@@ -82,4 +82,9 @@ inline SavedPolicy to_policy(std::string_view call, std::string_view word) {
   return from_word<SavedPolicy>(call, "policy", word, {{"fast", SavedPolicy::Fast}, {"lean", SavedPolicy::Lean}});
 }
 
+inline StreamGradientDType to_stream_gradient(std::string_view call, std::string_view word) {
+  return from_word<StreamGradientDType>(call, "stream_gradient", word,
+                                        {{"stream", StreamGradientDType::Stream}, {"f32", StreamGradientDType::F32}});
+}
+
 }  // namespace coda::python

@@ -142,22 +142,26 @@ void bind_layer_backward(nb::module_& m) {
       "transformer_layer_backward",
       [](const StreamGradientObject& gradient, const SavedStreamObject& output, const SavedLayerObject& saved,
          const LayerObject& layer, const RopeObject& rope, const NormObject& next_norm, std::int64_t heads,
-         std::int64_t kv_heads, const std::string& gate, std::int64_t sequences, const nb::object& into) {
+         std::int64_t kv_heads, const std::string& gate, std::int64_t sequences, std::string_view stream_gradient,
+         const nb::object& into) {
         const LayerConfig config = layer_config(rope, heads, kv_heads, gate);
         const Into main("transformer_layer_backward", into,
                         {"q", "k", "v", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm", "o", "o_bias", "post_norm",
                          "gate", "up", "gate_bias", "up_bias", "down", "down_bias", "next_norm"});
+        const LayerTraining training{
+            .sequences = sequences,
+            .stream_gradient = to_stream_gradient("transformer_layer_backward", stream_gradient)};
         const Execution where = output.execution();
         StreamGradient result = without_gil([&] {
           return transformer_layer_backward(gradient.gradient, output.stream, saved.saved, layer.weights, config,
-                                            rope.tensors, next_norm.norm, {.sequences = sequences},
-                                            layer_gradients(main), where);
+                                            rope.tensors, next_norm.norm, training, layer_gradients(main), where);
         });
         return StreamGradientObject{std::move(result), layer.held, output.framework};
       },
       "gradient"_a, "output"_a, "saved"_a, "weights"_a, "rope"_a, "next_norm"_a, nb::kw_only(), "heads"_a, "kv_heads"_a,
-      "gate"_a = "swiglu", "sequences"_a = 1, "into"_a = nb::none(),
-      "From the gradient by a layer's result, kept as `output`, to that by the stream it began with. into: tensors by "
+      "gate"_a = "swiglu", "sequences"_a = 1, "stream_gradient"_a = "stream", "into"_a = nb::none(),
+      "From the gradient by a layer's result, kept as `output`, to that by the stream it began with. stream_gradient: "
+      "'stream' rounds the gradient by the residual stream to its dtype, 'f32' takes it along in f32. into: tensors by "
       "the names of LayerWeights, and 'next_norm' for the norm that reads the result; that of input_norm is added by "
       "the backward of what made the stream.");
 }

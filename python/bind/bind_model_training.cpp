@@ -87,9 +87,12 @@ class MainTensors {
 };
 
 TrainingOptions options_of(std::string_view reduction, std::int64_t ignore_index, double factor,
-                           std::string_view policy, std::int64_t chunk_tokens, std::int64_t sequences) {
+                           std::string_view policy, std::string_view stream_gradient, std::int64_t chunk_tokens,
+                           std::int64_t sequences) {
   TrainingOptions options;
-  options.layers = {.sequences = sequences, .policy = to_policy(kCall, policy)};
+  options.layers = {.sequences = sequences,
+                    .policy = to_policy(kCall, policy),
+                    .stream_gradient = to_stream_gradient(kCall, stream_gradient)};
   options.head = {.reduction = to_loss_reduction(kCall, reduction),
                   .ignore_index = ignore_index,
                   .factor = factor,
@@ -100,9 +103,11 @@ TrainingOptions options_of(std::string_view reduction, std::int64_t ignore_index
 nb::tuple loss_and_gradients(const ModelObject& self, const nb::object& tokens, const nb::object& targets,
                              const nb::object& gradients, const std::optional<std::vector<std::string>>& trainable,
                              const nb::object& dtype, std::string_view reduction, std::int64_t ignore_index,
-                             double factor, std::string_view policy, std::int64_t chunk_tokens) {
+                             double factor, std::string_view policy, std::string_view stream_gradient,
+                             std::int64_t chunk_tokens) {
   const Sequences read = read_sequences("tokens", tokens), wanted = read_sequences("targets", targets);
-  const TrainingOptions options = options_of(reduction, ignore_index, factor, policy, chunk_tokens, read.count);
+  const TrainingOptions options =
+      options_of(reduction, ignore_index, factor, policy, stream_gradient, chunk_tokens, read.count);
   REQUIRE(ValueError, gradients.is_none() || (!trainable && dtype.is_none()), kCall, ": gradients and ",
           trainable ? "trainable" : "dtype",
           " are given, expected one of them: the gradients say what is trained and in which dtype");
@@ -136,7 +141,7 @@ void bind_model_training(nb::class_<ModelObject>& model) {
       .def(
           "loss_and_gradients", &loss_and_gradients, "tokens"_a, "targets"_a, "gradients"_a = nb::none(), nb::kw_only(),
           "trainable"_a = nb::none(), "dtype"_a = nb::none(), "reduction"_a = "mean", "ignore_index"_a = -100,
-          "factor"_a = 1.0, "policy"_a = "fast", "chunk_tokens"_a = 0,
+          "factor"_a = 1.0, "policy"_a = "fast", "stream_gradient"_a = "stream", "chunk_tokens"_a = 0,
           "The Loss, its per_token flat, and its gradients in a dict by the checkpoint's names.\n\n"
           "tokens, targets: (T,), or (B, T) for B sequences of equal length that do not see each other.\n"
           "gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; "
@@ -144,6 +149,8 @@ void bind_model_training(nb::class_<ModelObject>& model) {
           "those `trainable` names, in `dtype` or in each parameter's.\n"
           "reduction: 'mean' over the targets that are not ignore_index, or 'sum'. factor: of the gradients, 1/steps "
           "where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. "
+          "stream_gradient: 'stream' rounds the gradient by the residual stream to the stream's dtype at each residual "
+          "sum, 'f32' keeps it in f32 from layer to layer. "
           "chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.\n\n"
           "A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same "
           "bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits "

@@ -46,7 +46,8 @@ void bind_streams(nb::module_& m) {
             self.gradient.d_x = borrow(d_x, "add_residual", "d_x");
           },
           "d_x"_a,
-          "Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum.");
+          "Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum, in the "
+          "stream's dtype or f32.");
   m.def("partial_count", &partial_count_for, "columns"_a,
         "How many partial sums of x^2 a stream of that many columns has in a row.");
   m.def(
@@ -59,20 +60,28 @@ void bind_streams(nb::module_& m) {
       },
       "stream"_a, "policy"_a = "fast",
       "What a backward needs of a stream. policy: 'fast' keeps all partial sums of x^2, 'lean' one number a token.");
+}
+
+void bind_stream_backward(nb::module_& m) {
   m.def(
       "stream_backward",
       [](const StreamGradientObject& gradient, const SavedStreamObject& stream, const NormObject& norm,
-         const nb::object& into) {
+         std::string_view stream_gradient, const nb::object& into) {
         const Into main("stream_backward", into, {"norm_weight", "bias"});
+        const StreamGradientDType dtype = to_stream_gradient("stream_backward", stream_gradient);
         const Execution where = stream.execution();
-        return export_whole(without_gil([&] {
-                              return stream_backward(gradient.gradient, stream.stream, norm.norm,
-                                                     {main.of("norm_weight"), main.of("bias")}, where);
-                            }),
-                            stream.framework);
+        const StreamBackward result = without_gil([&] {
+          return stream_backward(gradient.gradient, stream.stream, norm.norm, {main.of("norm_weight"), main.of("bias")},
+                                 dtype, where);
+        });
+        const nb::object d_x = export_whole(result.d_x, stream.framework);
+        if (dtype == StreamGradientDType::Stream) return d_x;
+        return nb::object(nb::make_tuple(d_x, export_whole(result.residual, stream.framework)));
       },
-      "gradient"_a, "stream"_a, "norm"_a, nb::kw_only(), "into"_a = nb::none(),
-      "The gradient (T, d) by x of a stream: by both terms of residual_norm's sum, or by enter_norm's argument.\n"
+      "gradient"_a, "stream"_a, "norm"_a, nb::kw_only(), "stream_gradient"_a = "stream", "into"_a = nb::none(),
+      "The gradient (T, d) by x of a stream, in its dtype: by both terms of residual_norm's sum, or by enter_norm's "
+      "argument.\n"
+      "stream_gradient: 'f32' gives a pair, that gradient and the same in f32, which add_residual takes along.\n"
       "into: {'norm_weight': (d,), 'bias': (d,)}, tensors the gradients by parameters are added to.");
 }
 
@@ -273,6 +282,7 @@ void bind_head(nb::module_& m) {
 void bind_training(nb::module_& module) {
   bind_fresh(module);
   bind_streams(module);
+  bind_stream_backward(module);
   bind_linear(module);
   bind_norm_linear(module);
   bind_gated_mlp(module);

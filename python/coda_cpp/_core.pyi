@@ -845,7 +845,7 @@ class StreamGradient:
 
     def add_residual(self, d_x: object) -> None:
         """
-        Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum.
+        Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum, in the stream's dtype or f32.
         """
 
 def partial_count(columns: int) -> int:
@@ -858,9 +858,10 @@ def saved_stream(stream: NormedStream, policy: str = 'fast') -> SavedStream:
     What a backward needs of a stream. policy: 'fast' keeps all partial sums of x^2, 'lean' one number a token.
     """
 
-def stream_backward(gradient: StreamGradient, stream: SavedStream, norm: RmsNorm, *, into: object | None = None) -> object:
+def stream_backward(gradient: StreamGradient, stream: SavedStream, norm: RmsNorm, *, stream_gradient: str = 'stream', into: object | None = None) -> object:
     """
-    The gradient (T, d) by x of a stream: by both terms of residual_norm's sum, or by enter_norm's argument.
+    The gradient (T, d) by x of a stream, in its dtype: by both terms of residual_norm's sum, or by enter_norm's argument.
+    stream_gradient: 'f32' gives a pair, that gradient and the same in f32, which add_residual takes along.
     into: {'norm_weight': (d,), 'bias': (d,)}, tensors the gradients by parameters are added to.
     """
 
@@ -976,9 +977,9 @@ def transformer_layer_saved(stream: NormedStream, weights: LayerWeights, rope: R
     transformer_layer over `sequences` sequences of equal length, one behind the other, that keeps what its backward needs: the stream and a SavedLayer. policy: 'fast' keeps the MLP's activation, 'lean' makes it again.
     """
 
-def transformer_layer_backward(gradient: StreamGradient, output: SavedStream, saved: SavedLayer, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu', sequences: int = 1, into: object | None = None) -> StreamGradient:
+def transformer_layer_backward(gradient: StreamGradient, output: SavedStream, saved: SavedLayer, weights: LayerWeights, rope: Rope, next_norm: RmsNorm, *, heads: int, kv_heads: int, gate: str = 'swiglu', sequences: int = 1, stream_gradient: str = 'stream', into: object | None = None) -> StreamGradient:
     """
-    From the gradient by a layer's result, kept as `output`, to that by the stream it began with. into: tensors by the names of LayerWeights, and 'next_norm' for the norm that reads the result; that of input_norm is added by the backward of what made the stream.
+    From the gradient by a layer's result, kept as `output`, to that by the stream it began with. stream_gradient: 'stream' rounds the gradient by the residual stream to its dtype, 'f32' takes it along in f32. into: tensors by the names of LayerWeights, and 'next_norm' for the norm that reads the result; that of input_norm is added by the backward of what made the stream.
     """
 
 class LlamaConfig:
@@ -1069,13 +1070,13 @@ class LlamaModel:
         Names of the model's tensors as the checkpoint has them, a tied head left out: what gradients can be had of.
         """
 
-    def loss_and_gradients(self, tokens: object, targets: object, gradients: object | None = None, *, trainable: Sequence[str] | None = None, dtype: object | None = None, reduction: str = 'mean', ignore_index: int = -100, factor: float = 1.0, policy: str = 'fast', chunk_tokens: int = 0) -> tuple:
+    def loss_and_gradients(self, tokens: object, targets: object, gradients: object | None = None, *, trainable: Sequence[str] | None = None, dtype: object | None = None, reduction: str = 'mean', ignore_index: int = -100, factor: float = 1.0, policy: str = 'fast', stream_gradient: str = 'stream', chunk_tokens: int = 0) -> tuple:
         """
         The Loss, its per_token flat, and its gradients in a dict by the checkpoint's names.
 
         tokens, targets: (T,), or (B, T) for B sequences of equal length that do not see each other.
         gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; what it leaves out is frozen, and no product is run for it. None: new tensors, of all parameters or of those `trainable` names, in `dtype` or in each parameter's.
-        reduction: 'mean' over the targets that are not ignore_index, or 'sum'. factor: of the gradients, 1/steps where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.
+        reduction: 'mean' over the targets that are not ignore_index, or 'sum'. factor: of the gradients, 1/steps where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. stream_gradient: 'stream' rounds the gradient by the residual stream to the stream's dtype at each residual sum, 'f32' keeps it in f32 from layer to layer. chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.
 
         A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits for the losses. Raises ValueError, TypeError and IndexError before anything is written.
         """

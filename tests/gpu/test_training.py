@@ -166,12 +166,12 @@ class Case:
         return tokens, targets
 
 
-@pytest.mark.parametrize("policy", ["fast", "lean"])
+@pytest.mark.parametrize("policy, stream_gradient", [("fast", "stream"), ("lean", "stream"), ("lean", "f32")])
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradients_of_models(generator, kind, policy):
+def test_gradients_of_models(generator, kind, policy, stream_gradient):
     case = Case(kind, generator)
     tokens, targets = case.batch(3, 70)
-    options = {"policy": policy, "dtype": "f32", "chunk_tokens": 64}
+    options = {"policy": policy, "stream_gradient": stream_gradient, "dtype": "f32", "chunk_tokens": 64}
     exact_loss, exact = case.exact.loss_and_gradients(tokens, targets, **options)
     _, cpu = case.cpu.loss_and_gradients(tokens, targets, **options)
     loss, gpu = case.gpu.loss_and_gradients(tokens, targets, **options)

@@ -74,18 +74,26 @@ def test_single_precision_gradients(model, policy):
         assert np.abs(to_double(gradient) - expected[name]).max() <= 3e-5 * scale, name
 
 
-@pytest.mark.parametrize("main", [None, "f32"])
-def test_half_precision_gradients_are_no_worse_than_stock(model, main):
+@pytest.mark.parametrize("main, stream_gradient", [(None, "stream"), ("f32", "stream"), ("f32", "f32")])
+def test_half_precision_gradients_are_no_worse_than_stock(model, main, stream_gradient):
     tokens, targets = draw_batch()
     model = model.bfloat16()
     exact_loss, exact = stock_gradients(copy.deepcopy(model).double(), tokens, targets)
     loss, stock = stock_gradients(model, tokens, targets)
-    got_loss, got = to_coda(model).loss_and_gradients(tokens, targets, dtype=main, chunk_tokens=64)
+    got_loss, got = to_coda(model).loss_and_gradients(tokens, targets, dtype=main, stream_gradient=stream_gradient,
+                                                      chunk_tokens=64)
     assert abs(got_loss.value - exact_loss) <= 2 * abs(loss - exact_loss) + ROUNDING["bf16"] * exact_loss
     for name, gradient in got.items():
         assert gradient.dtype == (torch.float32 if main else torch.bfloat16)
         ours, theirs = rms(to_double(gradient) - exact[name]), rms(stock[name] - exact[name])
         assert ours <= 2 * theirs + ROUNDING["bf16"] * rms(exact[name]), name
+
+
+def test_stream_gradient_changes_nothing_in_single_precision():
+    ours, (tokens, targets) = to_coda(make_model()), draw_batch()
+    _, expected = ours.loss_and_gradients(tokens, targets)
+    _, got = ours.loss_and_gradients(tokens, targets, stream_gradient="f32")
+    assert all(torch.equal(got[name], gradient) for name, gradient in expected.items())
 
 
 def test_gradients_are_added_and_the_rest_is_frozen():
@@ -179,6 +187,7 @@ def test_mistakes_name_the_argument():
             "added to it", tokens, targets, {"model.norm.weight": norm[:63]})
     refused(ValueError, "targets has shape [23], expected [69] (T)", tokens, targets[0])
     refused(ValueError, "policy is 'best', expected one of 'fast', 'lean'", tokens, targets, policy="best")
+    refused(ValueError, "stream_gradient is 'bf16', expected one of 'stream', 'f32'", tokens, targets, stream_gradient="bf16")
     refused(TypeError, "gradient 'model.norm.weight' has dtype bf16, expected f32", tokens, targets,
             {"model.norm.weight": norm.bfloat16()})
     targets[1, 2] = VOCABULARY

@@ -122,7 +122,7 @@ def stock_gradients(variant, parameters, targets, dtype):
     return loss.item(), {name: to_double(leaf.grad) for name, leaf in leaves.items()}
 
 
-def coda_gradients(variant, parameters, targets, policy="fast", frozen=(), main_dtype=None):
+def coda_gradients(variant, parameters, targets, policy="fast", frozen=(), main_dtype=None, stream_gradient="stream"):
     """The loss and the gradients by name, from the blocks."""
     p = parameters
     norm = lambda name: blocks.RmsNorm(p.get(name), EPS, variant.kind)
@@ -142,9 +142,11 @@ def coda_gradients(variant, parameters, targets, policy="fast", frozen=(), main_
     head = {"weight": main["head"]} if "head" in main else None
     loss, gradient = training.lm_head_loss_backward(stream, next_norm, p["head"], targets, into=head)
     gradient = training.transformer_layer_backward(gradient, training.saved_stream(stream, policy), saved, weights, rope,
-                                                   next_norm, into=into, **shape)
+                                                   next_norm, into=into, stream_gradient=stream_gradient, **shape)
     first = {"norm_weight": main["input_norm"]} if "input_norm" in main else None
-    main["x"] = training.stream_backward(gradient, training.saved_stream(start), input_norm, into=first)
+    d_x = training.stream_backward(gradient, training.saved_stream(start), input_norm, into=first,
+                                   stream_gradient=stream_gradient)
+    main["x"] = d_x if stream_gradient == "stream" else d_x[1]
     return loss.value, main, saved
 
 
@@ -178,13 +180,13 @@ def test_single_precision_gradients(case, policy):
         assert np.abs(to_double(gradient) - expected[name]).max() <= 3e-5 * scale, name
 
 
-@pytest.mark.parametrize("main_dtype", [None, torch.float32])
-def test_half_precision_gradients_are_no_worse_than_stock(case, main_dtype):
+@pytest.mark.parametrize("main_dtype, stream_gradient", [(None, "stream"), (torch.float32, "stream"), (torch.float32, "f32")])
+def test_half_precision_gradients_are_no_worse_than_stock(case, main_dtype, stream_gradient):
     variant, parameters, targets = case
     parameters = {name: p.bfloat16() for name, p in parameters.items()}
     exact_loss, exact = stock_gradients(variant, parameters, targets, "f64")
     stock_loss, stock = stock_gradients(variant, parameters, targets, "bf16")
-    loss, got, _ = coda_gradients(variant, parameters, targets, main_dtype=main_dtype)
+    loss, got, _ = coda_gradients(variant, parameters, targets, main_dtype=main_dtype, stream_gradient=stream_gradient)
     assert abs(loss - exact_loss) <= 2 * abs(stock_loss - exact_loss) + ROUNDING["bf16"] * exact_loss
     for name, gradient in got.items():
         ours, theirs = (rms(to_double(g) - exact[name]) if isinstance(g, torch.Tensor) else rms(g - exact[name])
@@ -251,6 +253,23 @@ def test_norm_linear_and_gated_mlp_alone(make, fresh):
         np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
 
 
+def test_a_stream_gradient_in_f32_comes_beside_that_of_the_streams_dtype():
+    rng = generator()
+    x, gamma, weight, d_out = (torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
+                               for shape in ((7, 24), (24,), (16, 24), (7, 16)))
+    for dtype in (torch.bfloat16, torch.float32):
+        norm = blocks.RmsNorm(gamma.to(dtype), EPS)
+        stream = blocks.enter_norm(x.to(dtype), norm)
+        saved, out = training.saved_stream(stream), blocks.norm_linear(stream, norm, weight.to(dtype))
+        gradient = training.norm_linear_backward(d_out.to(dtype), out, saved, norm, weight.to(dtype))
+        d_x = training.stream_backward(gradient, saved, norm)
+        factor, residual = training.stream_backward(gradient, saved, norm, stream_gradient="f32")
+        assert residual.dtype == torch.float32 and torch.equal(factor, d_x) and torch.equal(residual.to(dtype), d_x)
+        gradient.add_residual(residual)
+        _, twice = training.stream_backward(gradient, saved, norm, stream_gradient="f32")
+        np.testing.assert_allclose(twice, 2 * residual, rtol=0, atol=1e-5 * residual.abs().max().item())
+
+
 def test_attention_is_torchs():
     rng = generator()
     draw = lambda heads: torch.from_numpy(rng.standard_normal((T, heads * 16)).astype(np.float32))
@@ -284,6 +303,9 @@ def test_mistakes_name_call_and_argument():
         training.saved_stream(stream, "tiny")
     assert str(caught.value) == "saved_stream: policy is 'tiny', expected one of 'fast', 'lean'"
     gradient = training.norm_linear_backward(out, out, saved, norm, weight)
+    with pytest.raises(ValueError) as caught:
+        training.stream_backward(gradient, saved, norm, stream_gradient="f64")
+    assert str(caught.value) == "stream_backward: stream_gradient is 'f64', expected one of 'stream', 'f32'"
     gradient.add_residual(x)
     with pytest.raises(ValueError) as caught:
         gradient.add_residual(x)

@@ -129,10 +129,11 @@ class LlamaModel::Step {
     }
     const MainGradient norm_weight = into_.norm(lowest_, layers_), embedding = into_.of(kEmbedding);
     if (!norm_weight && !embedding) return;
-    const Tensor d_x = stream_backward(gradient, kept_[lowest_].input, norm(lowest_), {norm_weight, {}}, where_);
+    const StreamBackward start = stream_backward(gradient, kept_[lowest_].input, norm(lowest_), {norm_weight, {}},
+                                                 options_.layers.stream_gradient, where_);
     if (embedding)
-      add_embedding_gradient(kCall, d_x, read_indices(state_.caller(kCall), "tokens", tokens, where_), *embedding,
-                             where_);
+      add_embedding_gradient(kCall, start.residual, read_indices(state_.caller(kCall), "tokens", tokens, where_),
+                             *embedding, where_);
   }
 
   RopeTensors rope() const { return {{}, {}, tables_.cos, tables_.sin}; }

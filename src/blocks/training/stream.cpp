@@ -1,4 +1,6 @@
 // The backward of the residual stream: what its readers left becomes the gradient by x.
+#include <algorithm>
+
 #include "blocks/remembered.h"
 #include "blocks/training/gradients.h"
 #include "coda/gemm.h"
@@ -10,6 +12,7 @@ namespace {
 using epilogues::NormWeight;
 
 constexpr std::string_view kCall = "stream_backward";
+constexpr const char* kResidual = "residual";  // output of the gradient in f32
 
 /// Operand of the sums of reader `index`.
 std::string sum_name(std::size_t index) { return index == 0 ? "s_sum_sq" : concat("s_sum_sq", index); }
@@ -34,6 +37,18 @@ Backward stream_program(const epilogues::ResidualRms& forward, std::vector<Cotan
   if (has_d_x) cotangents.push_back(Cotangent::load("x"));
   if (!has_d_x && normed != "x") cotangents.push_back(Cotangent::none("x"));
   return differentiate(epilogues::residual_rms(forward), wrt, cotangents, {.partial_width = kColPartialWidth});
+}
+
+/// Stores output `name` once more, in f32.
+Program with_residual(const Program& program, std::string_view name) {
+  Program::Data data = program.data();
+  const int output = program.find_operand(name);
+  Node store = *std::ranges::find_if(
+      data.nodes, [&](const Node& node) { return node.kind == NodeKind::Store && node.index == output; });
+  store.index = static_cast<int>(data.operands.size());
+  data.operands.push_back({.name = kResidual, .role = Role::Output, .dtype = DType::F32});
+  data.nodes.push_back(std::move(store));
+  return Program(std::move(data));
 }
 
 Caller check(const StreamGradient& gradient, const SavedStream& stream, const RmsNorm& norm,
@@ -76,22 +91,27 @@ SavedStream saved_stream(const NormedStream& stream, SavedPolicy policy, const E
           fewer_partials(few_enough(stream.sum_sq, Reduction::Sum, where), Reduction::Sum, kMaxPartials, where)};
 }
 
-Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream, const RmsNorm& norm,
-                       const StreamParameterGradients& into, const Execution& where) {
+StreamBackward stream_backward(const StreamGradient& gradient, const SavedStream& stream, const RmsNorm& norm,
+                               const StreamParameterGradients& into, StreamGradientDType dtype,
+                               const Execution& where) {
   const Caller caller = check(gradient, stream, norm, into);
   const TensorView& x = stream.x;
   const epilogues::ResidualRms forward{.weight = norm.kind, .bias = into.bias.has_value()};
   std::string finishes;
   for (const StreamSum& sum : gradient.sums) finishes += to_text(sum.finish);
   const bool is_product = !gradient.d_h, has_d_x = gradient.d_x.has_value(), has_gamma = into.norm_weight.has_value();
+  const bool stores_both = dtype == StreamGradientDType::F32 && size_of(x.dtype()) < size_of(DType::F32);
   const Backward backward =
-      remembered(std::tuple(finishes, norm.kind, is_product, has_d_x, has_gamma, forward.bias), [&] {
-        return stream_program(forward, from_readers(gradient.sums), is_product, has_d_x,
-                              wrt_of({"acc0"}, {{"gamma", into.norm_weight}, {"bias", into.bias}}));
+      remembered(std::tuple(finishes, norm.kind, is_product, has_d_x, has_gamma, forward.bias, stores_both), [&] {
+        Backward made = stream_program(forward, from_readers(gradient.sums), is_product, has_d_x,
+                                       wrt_of({"acc0"}, {{"gamma", into.norm_weight}, {"bias", into.bias}}));
+        if (stores_both) made.program = with_residual(made.program, made.gradients[0].output);
+        return made;
       });
 
-  Tensor d_x = Tensor::empty(x.shape(), x.dtype(), x.device(), where.stream);
-  Operands all{{"x", x}, {"sum_sq", stream.sum_sq}, {backward.gradients[0].output, d_x}};
+  const Tensor d_x = Tensor::empty(x.shape(), x.dtype(), x.device(), where.stream);
+  const Tensor residual = stores_both ? Tensor::empty(x.shape(), DType::F32, x.device(), where.stream) : d_x;
+  Operands all{{"x", x}, {"sum_sq", stream.sum_sq}, {backward.gradients[0].output, d_x}, {kResidual, residual}};
   for (std::size_t i = 0; i < gradient.sums.size(); ++i) all.push_back({sum_name(i), gradient.sums[i].s});
   if (norm.kind != NormWeight::None) all.push_back({"gamma", norm.weight});
   if (gradient.d_h) all.push_back({"d_h", *gradient.d_h});
@@ -107,7 +127,7 @@ Tensor stream_backward(const StreamGradient& gradient, const SavedStream& stream
     elementwise(x.shape(0), x.shape(1), backward.program, operands, {}, where);
   }
   sums.add();
-  return d_x;
+  return {d_x, residual};
 }
 
 }  // namespace coda

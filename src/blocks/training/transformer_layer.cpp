@@ -77,22 +77,23 @@ StreamGradient transformer_layer_backward(const StreamGradient& gradient, const 
   require_layer(caller, weights, config, saved.input.x.view().shape(1));
   require_main(caller, "o", into.o, weights.o);
   require_main(caller, "down", into.down, weights.down);
-  const Tensor d_result = stream_backward(gradient, output, next_norm, {into.next_norm, into.down_bias}, where);
-  GatedMlpBackward mlp = gated_mlp_backward(d_result, weights.down, saved.mlp, saved.middle, weights.post_norm,
+  const StreamBackward result =
+      stream_backward(gradient, output, next_norm, {into.next_norm, into.down_bias}, training.stream_gradient, where);
+  GatedMlpBackward mlp = gated_mlp_backward(result.d_x, weights.down, saved.mlp, saved.middle, weights.post_norm,
                                             mlp_of(weights, config), into.mlp, where);
-  add_weight_gradient(d_result, mlp.y, into.down, where);
-  mlp.stream.d_x = d_result;
+  add_weight_gradient(result.d_x, mlp.y, into.down, where);
+  mlp.stream.d_x = result.residual;
 
-  const Tensor d_middle =
-      stream_backward(mlp.stream, saved.middle, weights.post_norm, {into.post_norm, into.o_bias}, where);
-  add_weight_gradient(d_middle, saved.attention.out, into.o, where);
+  const StreamBackward middle = stream_backward(mlp.stream, saved.middle, weights.post_norm,
+                                                {into.post_norm, into.o_bias}, training.stream_gradient, where);
+  add_weight_gradient(middle.d_x, saved.attention.out, into.o, where);
   const SavedQkv& qkv = saved.qkv;
-  const Qkv d = causal_attention_backward(linear_backward(d_middle, weights.o, where), qkv.q, qkv.k, qkv.v,
+  const Qkv d = causal_attention_backward(linear_backward(middle.d_x, weights.o, where), qkv.q, qkv.k, qkv.v,
                                           saved.attention, attention_of(config, training), where);
-  StreamGradient result = qkv_rope_backward(d.q, d.k, d.v, qkv, saved.input, weights.input_norm, weights.qkv,
-                                            config.rope, rope, into.qkv, where);
-  result.d_x = d_middle;
-  return result;
+  StreamGradient start = qkv_rope_backward(d.q, d.k, d.v, qkv, saved.input, weights.input_norm, weights.qkv,
+                                           config.rope, rope, into.qkv, where);
+  start.d_x = middle.residual;
+  return start;
 }
 
 }  // namespace coda

@@ -313,7 +313,7 @@ class Projections {
     const Qkv d{weights_["q"].tensor(DType::F32), weights_["k"].tensor(DType::F32), weights_["v"].tensor(DType::F32)};
     const StreamGradient gradient =
         qkv_rope_backward(d.q, d.k, d.v, saved, start, norm, weights, case_.rope, angles, into);
-    gradients_["x"] = stream_backward(gradient, start, norm, {gradients_["gamma"].view(), {}});
+    gradients_["x"] = stream_backward(gradient, start, norm, {gradients_["gamma"].view(), {}}).d_x;
     for (const auto& [name, got] : gradients_) {
       if (name.ends_with("_bias") && !case_.bias) continue;
       if (name.ends_with("_norm") && !case_.head_norm) continue;

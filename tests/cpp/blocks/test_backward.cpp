@@ -13,6 +13,7 @@ namespace coda {
 namespace {
 
 using epilogues::NormWeight;
+using testing_support::difference;
 using testing_support::expect_gradient;
 using testing_support::Plain;
 using testing_support::plain;
@@ -83,13 +84,13 @@ class Chain {
 
     StreamGradient gradient = norm_linear_backward(weights_.tensor(DType::F32), out, end, second, view("head"),
                                                    bias_view("head_bias"), {into("head"), into_bias("head_bias")});
-    const Tensor d_middle = stream_backward(gradient, end, second, {into_gamma("gamma1"), into_bias("down_bias")});
+    const Tensor d_middle = stream_backward(gradient, end, second, {into_gamma("gamma1"), into_bias("down_bias")}).d_x;
     GatedMlpBackward back =
         gated_mlp_backward(d_middle, view("down"), gated, start, first, mlp,
                            {into("gate"), into("up"), into_bias("gate_bias"), into_bias("up_bias")});
     add_weight_gradient(d_middle, back.y, into("down"));
     back.stream.d_x = d_middle;
-    gradients_["x"] = stream_backward(back.stream, start, first, {into_gamma("gamma0"), {}});
+    gradients_["x"] = stream_backward(back.stream, start, first, {into_gamma("gamma0"), {}}).d_x;
   }
 
   void expect_right() {
@@ -230,6 +231,79 @@ TEST(BlockBackward, PartialsOfAnyNumberAreSummed) {
       EXPECT_NEAR(one.at(r, 0), sum, 1e-6 * sum);
     }
   }
+}
+
+/// Sums of a stream one behind the other, each with the projection that reads it, which gives its gradient little.
+class Sums {
+ public:
+  Sums(std::mt19937_64& random, NormWeight kind, DType dtype) : kind_(kind) {
+    gamma_ = random_plain(random, 1, kWidth, dtype, 0.2, 1);
+    x_ = random_plain(random, kTokens, kWidth, dtype);
+    d_x_ = random_plain(random, kTokens, kWidth, dtype);
+    weight_ = random_plain(random, kOut, kWidth, dtype, 0.3);
+    for (Plain& d_out : d_outs_) d_out = random_plain(random, kTokens, kOut, dtype, 0.03);
+  }
+
+  struct Result {
+    StreamBackward first, last;
+    Tensor d_gamma = Tensor::zeros({kWidth}, DType::F32), d_bias = Tensor::zeros({kWidth}, DType::F32);
+  };
+  Result run(DType dtype, StreamGradientDType stream_gradient) const {
+    const Tensor gamma = gamma_.vector(dtype), weight = weight_.tensor(dtype);
+    const RmsNorm norm{gamma, kEps, kind_};
+    const NormedStream stream = enter_norm(x_.tensor(dtype), norm);
+    const SavedStream saved = saved_stream(stream);
+    const Tensor out = norm_linear(stream, norm, weight);
+    Result result;
+    StreamParameterGradients into{{}, result.d_bias.view()};
+    if (kind_ != NormWeight::None) into.norm_weight = result.d_gamma.view();
+    Tensor d_x = d_x_.tensor(dtype);
+    for (const Plain& d_out : d_outs_) {
+      StreamGradient gradient = norm_linear_backward(d_out.tensor(dtype), out, saved, norm, weight);
+      gradient.d_x = d_x;
+      result.last = stream_backward(gradient, saved, norm, into, stream_gradient);
+      d_x = result.last.residual;
+      if (&d_out == d_outs_) result.first = result.last;
+    }
+    return result;
+  }
+
+ private:
+  static constexpr std::int64_t kTokens = 70;
+  NormWeight kind_;
+  Plain gamma_, x_, d_x_, weight_, d_outs_[24];
+};
+
+// What goes along in f32 is what is rounded for the products, and the roundings of the sums do not add up.
+TEST(BlockBackward, F32StreamGradientIsRoundedForProductsOnly) {
+  const std::uint32_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937_64 random(seed);
+  for (const DType dtype : {DType::BF16, DType::F16})
+    for (const NormWeight kind : {NormWeight::Gamma, NormWeight::OnePlusGamma, NormWeight::None}) {
+      const Sums sums(random, kind, dtype);
+      const auto narrow = sums.run(dtype, StreamGradientDType::Stream),
+                 wide = sums.run(dtype, StreamGradientDType::F32);
+      EXPECT_EQ(plain(wide.first.d_x).values, plain(narrow.first.d_x).values);
+      EXPECT_EQ(narrow.last.residual.view().data(), narrow.last.d_x.view().data());
+      EXPECT_EQ(wide.last.residual.view().dtype(), DType::F32);
+      const Plain residual = plain(wide.last.residual);
+      EXPECT_EQ(plain(residual.tensor(dtype)).values, plain(wide.last.d_x).values);
+      const Plain exact = plain(sums.run(DType::F32, StreamGradientDType::Stream).last.d_x);
+      EXPECT_LE(4 * root_mean_square(difference(residual, exact)),
+                root_mean_square(difference(plain(narrow.last.d_x), exact)));
+    }
+}
+
+TEST(BlockBackward, F32StreamHasOneGradient) {
+  std::mt19937_64 random(1);
+  const Sums sums(random, NormWeight::Gamma, DType::F32);
+  const auto stream = sums.run(DType::F32, StreamGradientDType::Stream),
+             f32 = sums.run(DType::F32, StreamGradientDType::F32);
+  EXPECT_EQ(f32.last.residual.view().data(), f32.last.d_x.view().data());
+  EXPECT_EQ(plain(f32.last.d_x).values, plain(stream.last.d_x).values);
+  EXPECT_EQ(plain(f32.d_gamma).values, plain(stream.d_gamma).values);
+  EXPECT_EQ(plain(f32.d_bias).values, plain(stream.d_bias).values);
 }
 
 }  // namespace

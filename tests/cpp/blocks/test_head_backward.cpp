@@ -52,7 +52,7 @@ class HeadChain : public ::testing::Test {
     const HeadBackward back = lm_head_loss_backward(stream, norm, weight, targets_.vector(DType::I64), options,
                                                     {result.weight.view(), content});
     result.loss = back.loss;
-    result.x = stream_backward(back.stream, saved_stream(stream), norm, {result.gamma.view(), {}});
+    result.x = stream_backward(back.stream, saved_stream(stream), norm, {result.gamma.view(), {}}).d_x;
     return result;
   }
 

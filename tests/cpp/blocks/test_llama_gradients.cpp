@@ -116,6 +116,47 @@ TEST_F(LlamaGradients, LeanKeepsLessAndSaysTheSame) {
   for (const auto& [name, gradient] : fast) testing_support::expect_close(lean.at(name), plain(gradient), 2e-6);
 }
 
+// Of layers that give the stream little, as those of deep models: the embedding's gradient has gone through all sums.
+TEST_F(LlamaGradients, F32StreamGradientIsNoWorse) {
+  double narrow = 0, wide = 0;
+  for (int drawn = 0; drawn < 4; ++drawn) {
+    draw({.tied_head = false, .dtype = DType::BF16}, 70);
+    for (auto& [name, weight] : llama_.weights) {
+      if (!name.ends_with("o_proj.weight") && !name.ends_with("down_proj.weight")) continue;
+      for (double& value : weight.values) value /= 16;
+      llama_.update(name);
+    }
+    const std::string embedding = "model.embed_tokens.weight";
+    const auto gradient = [&](const LlamaModel& llama, StreamGradientDType dtype) {
+      TrainingOptions training;
+      training.layers.stream_gradient = dtype;
+      Gradients got;
+      got[embedding] = zeros_for(llama).at(embedding);
+      run(llama, got, training);
+      return plain(got.at(embedding));
+    };
+    const Plain exact = gradient(LlamaModel(llama_.config, llama_.operands(), DType::F32), StreamGradientDType::Stream);
+    const auto error = [&](StreamGradientDType dtype) {
+      return root_mean_square(testing_support::difference(gradient(model(), dtype), exact)) / root_mean_square(exact);
+    };
+    narrow += error(StreamGradientDType::Stream);
+    wide += error(StreamGradientDType::F32);
+  }
+  std::cout << "mean relative errors: " << narrow / 4 << " in the stream's dtype, " << wide / 4 << " in f32\n";
+  EXPECT_LE(wide, narrow);
+}
+
+TEST_F(LlamaGradients, StreamGradientChangesNothingInF32) {
+  draw({}, 20);
+  const LlamaModel llama = model();
+  const Gradients stream = zeros_for(llama), f32 = zeros_for(llama);
+  TrainingOptions training;
+  run(llama, stream, training);
+  training.layers.stream_gradient = StreamGradientDType::F32;
+  run(llama, f32, training);
+  for (const auto& [name, gradient] : f32) EXPECT_EQ(plain(gradient).values, plain(stream.at(name)).values) << name;
+}
+
 TEST_F(LlamaGradients, FrozenTensorsChangeNothingElse) {
   draw({.tied_head = false}, 20);
   const LlamaModel llama = model();

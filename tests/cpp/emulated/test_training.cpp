@@ -53,7 +53,7 @@ TEST_F(EmulatedTraining, EmbeddingGradientHasTheCpusBits) {
     return drawn;
   };
   const std::pair<DType, DType> dtypes[] = {
-      {DType::BF16, DType::BF16}, {DType::BF16, DType::F32}, {DType::F16, DType::F16}};
+      {DType::BF16, DType::BF16}, {DType::BF16, DType::F32}, {DType::F16, DType::F16}, {DType::F32, DType::BF16}};
   for (const auto& [dtype, main] : dtypes)
     for (const auto& tokens : {numbers(120, kVocabulary), numbers(3, kVocabulary), numbers(70, 1), numbers(0, 1)}) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << " into " << name_of(main) << ", " << tokens.size());
@@ -242,6 +242,7 @@ TEST_P(EmulatedGradients, AreNoWorseThanTheCpus) {
   options.layers.sequences = 2;
   expect_no_worse_than_the_cpu(options, DType::F32);
   options.layers.policy = SavedPolicy::Lean;
+  options.layers.stream_gradient = StreamGradientDType::F32;
   options.head = {.factor = 0.5, .chunk_tokens = 64};
   expect_no_worse_than_the_cpu(options, DType::BF16);
 }
@@ -276,7 +277,7 @@ TEST_F(EmulatedTraining, LaunchesOfALayer) {
   const NormedStream stream = enter_norm(draw(kTokens, kWidth), weights.input_norm);
   for (const SavedPolicy policy : {SavedPolicy::Fast, SavedPolicy::Lean}) {
     SavedLayer saved;
-    const LayerTraining training{1, policy};
+    LayerTraining training{1, policy};
     const int start = emulated_launches;
     const NormedStream out =
         transformer_layer_saved(stream, weights, config, rope, weights.input_norm, training, saved);
@@ -288,10 +289,13 @@ TEST_F(EmulatedTraining, LaunchesOfALayer) {
     const Backward reader =
         differentiate(epilogues::rms({{.count = kWidth}}), {"acc0", "sum_sq"}, {Cotangent::load("out")});
     gradient.sums = {{there(Tensor::zeros({kTokens, 1}, DType::F32)), *reader.gradients[1].finish}};
-    const int middle = emulated_launches;
-    transformer_layer_backward(gradient, saved_stream(out), saved, weights, config, rope, weights.input_norm, training,
-                               into);
-    EXPECT_EQ(emulated_launches - middle, 9 + 3 + 2);
+    for (const auto dtype : {StreamGradientDType::Stream, StreamGradientDType::F32}) {
+      training.stream_gradient = dtype;
+      const int middle = emulated_launches;
+      transformer_layer_backward(gradient, saved_stream(out), saved, weights, config, rope, weights.input_norm,
+                                 training, into);
+      EXPECT_EQ(emulated_launches - middle, 9 + 3 + 2);
+    }
   }
 }
 
