@@ -16,7 +16,7 @@ TOKENS = 16384
 
 
 class Layer:
-    """Everything of a layer's forward but attention: output projection, MLP, the next layer's q, k and v."""
+    """The forward."""
 
     def __init__(self, h):
         self.h, (self.mlp, self.qkv, self.head) = h, SIZES[h]
@@ -76,15 +76,17 @@ class Layer:
 
     def case(self):
         plans, notes, qkv = self.plans()
+
         def ours():
             for plan in plans:
                 plan()
             return qkv
+
         return Case("layer_fwd", self.products, {"coda": ours, "compile": self.compile_entry()}, {"coda": "; ".join(notes)})
 
 
 class LayerTraining(Layer):
-    """The same forward and backward: gradients by the stream, attention's result and every weight."""
+    """Forward and backward: gradients by the stream, attention's result and every weight."""
 
     def __init__(self, h):
         super().__init__(h)
