@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from .. import _core
@@ -36,7 +38,7 @@ def _tables(call, positions, batch, length, head):
     for name, table in zip(("cos", "sin"), positions):
         if table.dim() != 3 or table.shape[0] not in (1, batch) or tuple(table.shape[1:]) != (length, head):
             raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] (B, L, head)")
-    return tuple(table[..., :head // 2].expand(batch, -1, -1).reshape(-1, head // 2) for table in positions)
+    return tuple(chain.table_rows(table, batch) for table in positions)
 
 
 class RMSNormLinear(torch.nn.Module):
@@ -130,16 +132,16 @@ class LlamaLayer(torch.nn.Module):
         super().__init__()
         head = head or d // heads
         self.options = chain.Options(gate_of("LlamaLayer", activation), head, eps, policy)
-        linear = lambda rows, columns, bias: torch.nn.Linear(columns, rows, bias, **factory)
+        linear = functools.partial(torch.nn.Linear, **factory)
         self.self_attn = torch.nn.Module()
         for name, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
-            setattr(self.self_attn, f"{name}_proj", linear(rows * head, d, attention_bias))
-        self.self_attn.o_proj = linear(d, heads * head, attention_bias)
+            setattr(self.self_attn, f"{name}_proj", linear(d, rows * head, attention_bias))
+        self.self_attn.o_proj = linear(heads * head, d, attention_bias)
         if qk_norm:
             self.self_attn.q_norm, self.self_attn.k_norm = (torch.nn.RMSNorm(head, eps, **factory) for _ in range(2))
         self.mlp = torch.nn.Module()
-        self.mlp.gate_proj, self.mlp.up_proj = (linear(f, d, mlp_bias) for _ in range(2))
-        self.mlp.down_proj = linear(d, f, mlp_bias)
+        self.mlp.gate_proj, self.mlp.up_proj = (linear(d, f, mlp_bias) for _ in range(2))
+        self.mlp.down_proj = linear(f, d, mlp_bias)
         self.input_layernorm, self.post_attention_layernorm = (torch.nn.RMSNorm(d, eps, **factory) for _ in range(2))
 
     def forward(self, x, positions):
