@@ -120,7 +120,7 @@ def normed_stream(x: Tensor, norm_weight: Tensor | None = None, *, one_plus: boo
     if x.dim() < 2:
         return NormedStream(*(part.squeeze(0) for part in normed_stream(x.unsqueeze(0), norm_weight, one_plus=one_plus)))
     launch = launches.rms_entry(_kind(norm_weight, one_plus), _partial_width(x.shape[-1]))
-    *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x), x.shape[-1])
+    *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x.shape), x.shape[-1])
     return NormedStream(x, h[0] if h else x, sum_sq.sum(-1, keepdim=True))
 
 
@@ -225,7 +225,7 @@ def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, wei
         raise ValueError(f"{call}: argument 'norm_weight' has shape {list(norm_weight.shape)}, expected [{factors.depth}], "
                          "the last dimension of 'x'")
     launch = launches.rms_entry(_kind(norm_weight, one_plus), _partial_width(factors.depth))
-    *h, sum_sq = record.elementwise(launch, (factors.x, *_given(norm_weight)), rows_of(factors.x), factors.depth)
+    *h, sum_sq = record.elementwise(launch, (factors.x, *_given(norm_weight)), rows_of(factors.x.shape), factors.depth)
     factors.x = h[0] if h else factors.x
     return factors, sum_sq if sum_sq.shape[-1] <= 64 else sum_sq.sum(-1, keepdim=True)
 
