@@ -14,7 +14,7 @@ in place; gradients of gradients are refused.
 makes it; autograd then gets None.
 
 Errors: ValueError, TypeError and NotImplementedError that name the call and the argument; IndexError for targets on the
-CPU. Needs torch 2.6 or newer, else ImportError.
+CPU; ImportError without a torch that fits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import _torch  # first: says what is wrong with a torch that does not fit
 import torch
 
 from ._torch import launches, ops, record  # ops: registers them
-from ._torch.arguments import Factors, expanded, halves
+from ._torch.arguments import Factors, expanded, unstacked
 from ._torch.launch import Launch, rows_of
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
@@ -193,14 +193,14 @@ def _partial_width(columns: int) -> int:
 
 
 def _pair(call: str, gate: Tensor, up: Tensor | None, main_grad: bool) -> dict[str, Tensor]:
-    return {"gate": gate, "up": up} if up is not None else halves(call, "gate", gate, ("gate", "up"), None, main_grad)
+    return {"gate": gate, "up": up} if up is not None else unstacked(call, "gate", gate, ("gate", "up"), None, main_grad)
 
 
 def _stacked(call: str, weight: Tensor, sizes: Sequence[int] | None, main_grad: bool) -> dict[str, Tensor]:
     if sizes is None:
         raise ValueError(f"{call}: argument 'k' is missing, expected q, k and v, or one stacked weight as 'q' with 'sizes', "
                          "the rows of each")
-    return halves(call, "q", weight, ("q", "k", "v"), sizes, main_grad)
+    return unstacked(call, "q", weight, ("q", "k", "v"), sizes, main_grad)
 
 
 def _all_or_none(call: str, biases: dict[str, Tensor | None]) -> dict[str, Tensor]:
