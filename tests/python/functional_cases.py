@@ -48,7 +48,10 @@ def rms_norm(x, weight=None):
 
 
 def rotate(z, positions, interleaved=False):
-    frequencies = 10000.0 ** (-torch.arange(0, HEAD, 2, device=z.device).double() / HEAD)
+    """Angles are in f32, as transformers makes them, but for the exact side: their rounding is the same for all rows at a
+    position, so sums over rows (the gradient by a bias) do not average it away."""
+    exact = torch.float64 if z.dtype == torch.float64 else torch.float32
+    frequencies = 10000.0 ** (-torch.arange(0, HEAD, 2, device=z.device, dtype=exact) / HEAD)
     angle = positions[..., None, None] * frequencies
     cos, sin = angle.cos().to(z.dtype), angle.sin().to(z.dtype)
     heads = z.unflatten(-1, (-1, HEAD))
