@@ -5,7 +5,8 @@ import torch
 import coda_cpp as coda
 from coda_cpp import Cotangent
 from coda_cpp import epilogues as E
-from gpu_case import BF16, EPS, Case, coda_kernels, compiled, normal, partial_sums, sum_width, weight
+from coda_cpp._core import partial_width
+from gpu_case import BF16, EPS, Case, coda_kernels, compiled, normal, partial_sums, weight
 from gpu_common import tuned
 
 
@@ -14,7 +15,7 @@ class Backward:
     pattern its cotangent."""
 
     def __init__(self, h):
-        self.h, self.width = h, sum_width(h)
+        self.h, self.width = h, partial_width(h)
         self.d_z, self.w = normal(h, h), weight(h, h)
 
     def product(self):

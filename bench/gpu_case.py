@@ -17,11 +17,6 @@ EPS, THETA = 1e-5, 500000.0
 BF16, F32 = torch.bfloat16, torch.float32
 
 
-def sum_width(columns):
-    """Columns a partial sum of squares covers, as the blocks choose them: at most 64 partials a row."""
-    return 64 if columns <= 64 * 64 else 192
-
-
 def normal(*shape, scale=1.0):
     return (torch.randn(shape, device="cuda", dtype=F32) * scale).to(BF16)
 

@@ -7,8 +7,9 @@ import torch.nn.functional as F
 import coda_cpp as coda
 from coda_cpp import epilogues as E
 from coda_cpp import training
+from coda_cpp._core import partial_width
 from coda_cpp.nn import segment
-from gpu_case import BF16, EPS, F32, THETA, Case, coda_kernels, compiled, in_turns, normal, rms_norm, sum_width, turned, weight
+from gpu_case import BF16, EPS, F32, THETA, Case, coda_kernels, compiled, in_turns, normal, rms_norm, turned, weight
 from gpu_common import tuned
 
 SIZES = {2048: (8192, 3072, 64), 4096: (14336, 6144, 128), 8192: (28672, 10240, 128)}  # MLP width, q+k+v, head
@@ -16,7 +17,7 @@ TOKENS = 16384
 
 
 class Layer:
-    """Everything of a layer's forward but attention: output projection, MLP, the next layer's q, k and v."""
+    """The forward."""
 
     def __init__(self, h):
         self.h, (self.mlp, self.qkv, self.head) = h, SIZES[h]
@@ -57,7 +58,7 @@ class Layer:
     def plans(self):
         """Four plans, each on what the one before it leaves, and the schedules."""
         h, norm = self.h, dict(count=self.h, eps=EPS)
-        entering = E.residual_rms(partial_width=sum_width(h))
+        entering = E.residual_rms(partial_width=partial_width(h))
         o = tuned(self.y, self.w_o.T, entering, residual=self.x, gamma=self.gamma_mlp)
         x1, h1, sums1 = o[0].outputs
         mlp = tuned(h1, coda.pair(self.w_mlp[:self.mlp].T, self.w_mlp[self.mlp:].T), E.rms_gated(gate="swiglu", **norm),
@@ -76,15 +77,17 @@ class Layer:
 
     def case(self):
         plans, notes, qkv = self.plans()
+
         def ours():
             for plan in plans:
                 plan()
             return qkv
+
         return Case("layer_fwd", self.products, {"coda": ours, "compile": self.compile_entry()}, {"coda": "; ".join(notes)})
 
 
 class LayerTraining(Layer):
-    """The same forward and backward: gradients by the stream, attention's result and every weight."""
+    """Forward and backward: gradients by the stream, attention's result and every weight."""
 
     def __init__(self, h):
         super().__init__(h)

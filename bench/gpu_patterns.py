@@ -11,9 +11,10 @@ import torch.nn.functional as F
 
 import coda_cpp as coda
 from coda_cpp import epilogues as E
+from coda_cpp._core import partial_width
 from gpu_backward import Backward
 from gpu_case import (BF16, EPS, F32, THETA, Case, coda_kernels, compiled, in_turns, measure, normal, partial_sums, rms_norm,
-                      sum_width, turned, weight)
+                      turned, weight)
 from gpu_common import CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, tuned, write
 from gpu_layer import Layer, LayerTraining
 
@@ -35,7 +36,7 @@ class Square:
         self.h = h
         self.a, self.w, self.residual = normal(h, h), weight(h, h), normal(h, h)
         self.gamma = normal(h)
-        self.sum_sq = partial_sums(self.a.float().square(), sum_width(h))
+        self.sum_sq = partial_sums(self.a.float().square(), partial_width(h))
         self.rstd = torch.rsqrt(self.sum_sq.sum(-1) / h + EPS)
         self.positions = torch.arange(h, device="cuda", dtype=torch.int32)
         self.frequencies = THETA ** (-torch.arange(0, HEAD, 2, device="cuda", dtype=F32) / HEAD)
@@ -53,7 +54,7 @@ class Square:
         if coda_kernels:
             entries["coda-kernels"] = lambda: coda_kernels.gemm_residual_partial_rmsnorm(
                 A=self.a, B=self.w.mT, C=self.residual, W=self.gamma, eps=EPS)
-        program = E.residual_rms(partial_width=sum_width(self.h))
+        program = E.residual_rms(partial_width=partial_width(self.h))
         ours = tuned(self.a, self.w.T, program, residual=self.residual, gamma=self.gamma)
         return self.case("residual_rms", entries, *ours)
 

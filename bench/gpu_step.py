@@ -2,7 +2,8 @@
 same model patched in one line. Time of forward and backward, of the step, peak memory, the first step's seconds, and where
 the GPU's time goes.
 
-    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--tune] [--output FOLDER]
+    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--tune]
+                             [--output FOLDER]
 
 Each kind is built anew in a process of its own: Liger changes classes, and a first step is only one in a fresh process. The
 file is written after each kind. Kernels kept on disk are used: CODA_CACHE_DIR=$(mktemp -d) makes a first step a cold one.
@@ -13,6 +14,7 @@ import argparse
 import collections
 import dataclasses
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -141,8 +143,7 @@ def measure(kind, options):
     first = time.perf_counter() - start
     for _ in range(options.warmup):
         training.step()
-    times = sorted(training.times() for _ in range(options.rounds))
-    forward_backward, step = (sorted(column)[len(times) // 2] for column in zip(*times))
+    forward_backward, step = map(statistics.median, zip(*(training.times() for _ in range(options.rounds))))
     peak = torch.cuda.max_memory_allocated() / 2**30 if options.device == "cuda" else 0.0
     return Result(kind, round(forward_backward, 3), round(step, 3), round(peak, 3), round(first, 3), loss, training.profile())
 
@@ -189,7 +190,7 @@ def main():
             print(f"{kind}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}", flush=True)
             continue
         found.append(json.loads(done.stdout.splitlines()[-1]))
-        print({name: value for name, value in found[-1].items()}, flush=True)
+        print(found[-1], flush=True)
         print(write(options, found), flush=True)
     if not found:
         sys.exit("step: no kind ran")

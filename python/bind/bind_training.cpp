@@ -48,6 +48,8 @@ void bind_streams(nb::module_& m) {
           "d_x"_a,
           "Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum, in the "
           "stream's dtype or f32.");
+  m.def("partial_width", &partial_width_for, "columns"_a,
+        "Columns that each partial sum of x^2 of a stream covers: at most 64 of them in a row, which a load finishes.");
   m.def("partial_count", &partial_count_for, "columns"_a,
         "How many partial sums of x^2 a stream of that many columns has in a row.");
   m.def(

@@ -9,6 +9,8 @@
     y = coda.gemm(x, weight.T, bias_gelu, bias=bias)
 """
 
+from typing import TYPE_CHECKING
+
 # errors first: the extension module raises its classes.
 from . import errors
 from ._core import (Builder, Cotangent, DType, Gradient, LlamaConfig, LlamaModel, Operand, Pairing, Program, Value,
@@ -25,6 +27,12 @@ from .epilogue import (Col, Epilogue, Output, Partials, Row, Scalar, Tile, col_i
 from .errors import Error
 from .gemm import (Factor, Plan, Segment, Timing, candidates, concat, concat_k, elementwise, gemm, pair, prepare, segment,
                    tune, tuning)
+
+
+if TYPE_CHECKING:
+    from . import functional, nn
+    from .checking import check
+    from .patching import patch, unpatch
 
 
 def __getattr__(name: str) -> object:

@@ -848,6 +848,11 @@ class StreamGradient:
         Takes along what reaches x past the norm, (T, d), contiguous: the gradient by the next residual sum, in the stream's dtype or f32.
         """
 
+def partial_width(columns: int) -> int:
+    """
+    Columns that each partial sum of x^2 of a stream covers: at most 64 of them in a row, which a load finishes.
+    """
+
 def partial_count(columns: int) -> int:
     """
     How many partial sums of x^2 a stream of that many columns has in a row.

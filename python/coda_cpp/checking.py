@@ -6,10 +6,14 @@ import copy
 import dataclasses
 from typing import Any, NamedTuple
 
+from .errors import TypeError
+from .host import require_torch
+
+require_torch("coda_cpp.check")
+
 import torch
 
 from . import patching
-from .errors import TypeError
 from .patching import families
 
 
@@ -59,8 +63,9 @@ def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     model: as patch takes, patched or not; it is not touched. batch: tokens (B, L), or keyword arguments of the model; without
     labels the tokens are their own. Takes memory for three more models, one of them in fp64.
 
-    Raises TypeError for a batch that is neither; NotImplementedError for a model of which nothing can be patched.
+    Raises TypeError for a model that is no torch module and a batch that is neither; NotImplementedError for a model of which nothing can be patched.
     """
+    patching.require_module(model, "check")
     if isinstance(batch, torch.Tensor):
         batch = {"input_ids": batch}
     if not isinstance(batch, dict) or "input_ids" not in batch:

@@ -14,7 +14,7 @@ in place; gradients of gradients are refused.
 makes it; autograd then gets None.
 
 Errors: ValueError, TypeError and NotImplementedError that name the call and the argument; IndexError for targets on the
-CPU. Needs torch 2.6 or newer, else ImportError.
+CPU; ImportError without a torch that fits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import _torch  # first: says what is wrong with a torch that does not fit
 import torch
 
 from ._torch import launches, ops, record  # ops: registers them
-from ._torch.arguments import Factors, expanded, halves
+from ._torch.arguments import Factors, expanded, unstacked
 from ._torch.launch import Launch, rows_of
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
@@ -108,8 +108,7 @@ def linear_residual_rmsnorm(x: Tensor, weight: Tensor, residual: Tensor, norm_we
     """The stream x @ weight.T (+ bias) + residual with what the norm behind it needs. residual: (..., N). norm_weight:
     (N,), None for a norm without; one_plus: 1 + norm_weight instead (Gemma)."""
     factors = Factors("linear_residual_rmsnorm", x, {"weight": weight}, main_grad)
-    width = _partial_width(weight.shape[0])
-    launch = launches.residual_rms(_kind(norm_weight, one_plus), width, bias is not None)
+    launch = launches.residual_rms(_kind(norm_weight, one_plus), weight.shape[0], bias is not None)
     named = {"residual": factors.rows("residual", residual), "gamma": norm_weight, "bias": bias}
     stream, *h, sum_sq = factors.run(launch, _ordered(launch, named))
     return NormedStream(stream, h[0] if h else stream, sum_sq.sum(-1, keepdim=True))
@@ -119,8 +118,8 @@ def normed_stream(x: Tensor, norm_weight: Tensor | None = None, *, one_plus: boo
     """A stream on its way into several functions that norm it: one elementwise pass for all of them."""
     if x.dim() < 2:
         return NormedStream(*(part.squeeze(0) for part in normed_stream(x.unsqueeze(0), norm_weight, one_plus=one_plus)))
-    launch = launches.rms_entry(_kind(norm_weight, one_plus), _partial_width(x.shape[-1]))
-    *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x), x.shape[-1])
+    launch = launches.rms_entry(_kind(norm_weight, one_plus), x.shape[-1])
+    *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x.shape), x.shape[-1])
     return NormedStream(x, h[0] if h else x, sum_sq.sum(-1, keepdim=True))
 
 
@@ -188,19 +187,15 @@ def _kind(norm_weight: Tensor | None, one_plus: bool) -> str:
     return "none" if norm_weight is None else "one_plus_gamma" if one_plus else "gamma"
 
 
-def _partial_width(columns: int) -> int:
-    return 64 if columns <= 4096 else 128  # a load finishes 64; no GPU kernel has wider ones
-
-
 def _pair(call: str, gate: Tensor, up: Tensor | None, main_grad: bool) -> dict[str, Tensor]:
-    return {"gate": gate, "up": up} if up is not None else halves(call, "gate", gate, ("gate", "up"), None, main_grad)
+    return {"gate": gate, "up": up} if up is not None else unstacked(call, "gate", gate, ("gate", "up"), None, main_grad)
 
 
 def _stacked(call: str, weight: Tensor, sizes: Sequence[int] | None, main_grad: bool) -> dict[str, Tensor]:
     if sizes is None:
         raise ValueError(f"{call}: argument 'k' is missing, expected q, k and v, or one stacked weight as 'q' with 'sizes', "
                          "the rows of each")
-    return halves(call, "q", weight, ("q", "k", "v"), sizes, main_grad)
+    return unstacked(call, "q", weight, ("q", "k", "v"), sizes, main_grad)
 
 
 def _all_or_none(call: str, biases: dict[str, Tensor | None]) -> dict[str, Tensor]:
@@ -224,10 +219,10 @@ def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, wei
     if norm_weight is not None and norm_weight.shape != (factors.depth,):
         raise ValueError(f"{call}: argument 'norm_weight' has shape {list(norm_weight.shape)}, expected [{factors.depth}], "
                          "the last dimension of 'x'")
-    launch = launches.rms_entry(_kind(norm_weight, one_plus), _partial_width(factors.depth))
-    *h, sum_sq = record.elementwise(launch, (factors.x, *_given(norm_weight)), rows_of(factors.x), factors.depth)
+    launch = launches.rms_entry(_kind(norm_weight, one_plus), factors.depth)
+    *h, sum_sq = record.elementwise(launch, (factors.x, *_given(norm_weight)), rows_of(factors.x.shape), factors.depth)
     factors.x = h[0] if h else factors.x
-    return factors, sum_sq if sum_sq.shape[-1] <= 64 else sum_sq.sum(-1, keepdim=True)
+    return factors, sum_sq
 
 
 def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dict[str, Tensor]]:

@@ -52,12 +52,13 @@ def concat_k(*parts: Any) -> Factor:
     return Factor("concat_k", parts)
 
 
-_JOIN = {"pair": _core.pair, "concat": _core.concat, "concat_k": _core.concat_k}
+#: What the core makes of several matrices, by view.
+JOIN = {"pair": _core.pair, "concat": _core.concat, "concat_k": _core.concat_k}
 
 
 def _joined(factor: Any) -> Any:
     """A factor as the core takes it."""
-    return _JOIN[factor.view](*factor.parts) if isinstance(factor, Factor) else factor
+    return JOIN[factor.view](*factor.parts) if isinstance(factor, Factor) else factor
 
 
 def _views(factor: Any) -> tuple[str, tuple[Any, ...]]:

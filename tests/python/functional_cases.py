@@ -10,6 +10,7 @@ import coda_cpp as coda
 from coda_cpp import functional as CF
 
 D, N, HEAD, VOCABULARY = 64, 128, 32, 200
+WIDE = 65 * 64  # more sums of 64 columns than a load finishes
 EPS = 1e-6
 ROUNDING = {torch.float32: 2.0**-22, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 
@@ -47,7 +48,10 @@ def rms_norm(x, weight=None):
 
 
 def rotate(z, positions, interleaved=False):
-    frequencies = 10000.0 ** (-torch.arange(0, HEAD, 2, device=z.device).double() / HEAD)
+    """Angles are in f32, as transformers makes them, but for the exact side: their rounding is the same for all rows at a
+    position, so sums over rows (the gradient by a bias) do not average it away."""
+    exact = torch.float64 if z.dtype == torch.float64 else torch.float32
+    frequencies = 10000.0 ** (-torch.arange(0, HEAD, 2, device=z.device, dtype=exact) / HEAD)
     angle = positions[..., None, None] * frequencies
     cos, sin = angle.cos().to(z.dtype), angle.sin().to(z.dtype)
     heads = z.unflatten(-1, (-1, HEAD))
@@ -78,6 +82,16 @@ def their_chain(t, i):
     x = F.linear(t["x"], t["w"], t["bias"]) + t["residual"]
     h = rms_norm(x, t["gamma"])
     return torch.cat([F.silu(F.linear(h, t["gate"])) * F.linear(h, t["up"]), F.linear(h, t["up"]), x], -1)
+
+
+def our_wide(t, i):
+    stream = CF.linear_residual_rmsnorm(t["x"], t["w"], t["residual"], t["gamma"])
+    return torch.cat([CF.rmsnorm_linear(stream, None, t["out"]), CF.rmsnorm_linear(stream.x, t["gamma"], t["out"])], -1)
+
+
+def their_wide(t, i):
+    h = rms_norm(F.linear(t["x"], t["w"]) + t["residual"], t["gamma"])
+    return F.linear(h, t["out"]).tile(2)
 
 
 def their_loss(reduction):
@@ -119,6 +133,8 @@ CASES = {
                          lambda t, i: F.gelu(F.linear(t["x"], t["gate"]), approximate="tanh") * F.linear(t["x"], t["up"]), GATED),
     "linear_residual_rmsnorm": Case(our_chain, their_chain, X | W | {
         "residual": (..., N), "gamma": (N,), "bias": (N,), "gate": (D, N), "up": (D, N)}),
+    "wide_stream": Case(our_wide, their_wide, X | {
+        "w": (WIDE, D), "residual": (..., WIDE), "gamma": (WIDE,), "out": (D, WIDE)}),
     "rmsnorm_linear": Case(lambda t, i: CF.rmsnorm_linear(t["x"], t["gamma"], t["w"], t["b"]),
                            lambda t, i: F.linear(rms_norm(t["x"], t["gamma"]), t["w"], t["b"]),
                            X | W | {"gamma": (D,), "b": (N,)}),

@@ -44,6 +44,9 @@ def test_tables():
 
 def test_refusals():
     with pytest.raises(TypeError) as caught:
+        coda.check(3, torch.zeros(1, 4, dtype=torch.int64))
+    assert str(caught.value) == "check: argument 'model' is a int, expected a torch.nn.Module"
+    with pytest.raises(TypeError) as caught:
         coda.check(make_model(), [1, 2])
     assert str(caught.value) == ("check: argument 'batch' is a list, expected a tensor of tokens (B, L) or a dict with "
                                  "'input_ids'")

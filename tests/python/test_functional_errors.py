@@ -40,8 +40,8 @@ ROWS = [
                 "torch.autocast", lambda: CF.linear(X, W.bfloat16())),
     (ValueError, "linear: argument 'weight' is on meta, expected cpu, the device of 'x': move it there",
      lambda: CF.linear(X, W.to("meta"))),
-    (TypeError, "gemm: A has dtype i64, expected f32, bf16, f16 or f64: convert it", lambda: CF.linear(X.long(), W.long())),
-    (ValueError, "gemm: operand 'bias' has shape [5], expected [4] (N): a row vector spans the columns of the output",
+    (TypeError, "linear: gemm: A has dtype i64, expected f32, bf16, f16 or f64: convert it", lambda: CF.linear(X.long(), W.long())),
+    (ValueError, "linear: gemm: operand 'bias' has shape [5], expected [4] (N): a row vector spans the columns of the output",
      lambda: CF.linear(RECORDED, W, torch.ones(5))),
     (ValueError, "linear_act: argument 'activation' is 'gelo', expected one of silu, gelu, gelu_tanh, quick_gelu, relu, "
                  "relu_squared, sigmoid", lambda: CF.linear_act(X, W, "gelo")),
@@ -53,8 +53,8 @@ ROWS = [
      lambda: CF.linear_swiglu(X, W[:3])),
     (ValueError, "linear_swiglu: argument 'up_bias' is missing, expected a bias for both or none: pass zeros",
      lambda: CF.linear_swiglu(X, W, W, gate_bias=torch.ones(4))),
-    (ValueError, "gemm: B part 1 has shape [8, 2], expected 4 columns (N), as part 0 of shape [8, 4]: the two matrices of a pair "
-                 "have one shape", lambda: CF.linear_swiglu(RECORDED, W, W[:2])),
+    (ValueError, "linear_swiglu: gemm: B part 1 has shape [8, 2], expected 4 columns (N), as part 0 of shape [8, 4]: the two "
+                 "matrices of a pair have one shape", lambda: CF.linear_swiglu(RECORDED, W, W[:2])),
     (ValueError, "linear_residual_rmsnorm: argument 'residual' has shape [2, 4], expected leading dimensions [3], those of 'x'",
      lambda: CF.linear_residual_rmsnorm(X, W, torch.ones(2, 4))),
     (ValueError, "rmsnorm_linear: argument 'norm_weight' has shape [7], expected [8], the last dimension of 'x'",
@@ -81,8 +81,14 @@ ROWS = [
      lambda: CF.linear_cross_entropy(X, W, torch.ones(3))),
     (ValueError, "linear_cross_entropy: argument 'targets' has shape [4], expected [3], the leading dimensions of 'x'",
      lambda: CF.linear_cross_entropy(X, W, torch.ones(4).long())),
-    (IndexError, "gemm: targets 4 at row 2 is outside [0, 4), expected a column of the output, or -100 to ignore the row",
+    (IndexError, "linear_cross_entropy: gemm: targets 4 at row 2 is outside [0, 4), expected a column of the output, or -100 to "
+                 "ignore the row",
      lambda: CF.linear_cross_entropy(X, W, torch.tensor([0, 1, 4]))),
+    (ValueError, "linear_cross_entropy: argument 'weight' has shape [8, 4], expected (N, 8), as 'x' has shape [3, 8]: a weight is "
+                 "(out, in)", lambda: CF.linear_cross_entropy(X, W.T, torch.arange(3))),
+    (TypeError, "linear_cross_entropy_forward: argument 'weight' is a ndarray, expected a torch tensor",
+     lambda: CF.linear_cross_entropy_forward(X, W.numpy(), torch.arange(3))),
+    (TypeError, "linear: argument 'weight' is a ndarray, expected a torch tensor", lambda: CF.linear(X, W.numpy(), main_grad=True)),
     (ValueError, "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward "
                  "gives the loss of each token", lambda: CF.linear_cross_entropy(X, W, torch.arange(3), reduction="none")),
     (ValueError, "linear: argument 'weight' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or the "

@@ -88,3 +88,15 @@ def test_nothing_is_recorded_under_no_grad_or_of_frozen_tensors(draw):
     out = torch.empty(5, 40)
     with torch.no_grad():
         assert coda.gemm(x, w.T, out=out) is out
+
+
+@coda.epilogue
+def with_sums(acc):
+    return {"out": acc, "down": coda.reduce_col(acc, "sum", 64), "along": coda.reduce_row(acc, "sum", 64)}
+
+
+@pytest.mark.parametrize("lead", [(0,), (2, 0), (3,), (2, 70)], ids=str)
+def test_sums_over_few_rows_and_none(draw, lead):
+    x, w = draw(*lead, 8), draw(192, 8)
+    expect_same_gradients(coda.gemm(x, w.T, with_sums).down.sum(0), (x @ w.T).flatten(0, -2).sum(0), [x, w])
+    expect_same_gradients(coda.gemm(x, w.T, with_sums).along.sum(-1), (x @ w.T).sum(-1), [x, w])

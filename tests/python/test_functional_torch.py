@@ -234,13 +234,13 @@ def test_torch_is_imported_for_functional_alone():
     assert python(script).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["functional", "nn", "patch", "unpatch", "check"])
 @pytest.mark.parametrize("prepare, text", [
-    ("sys.modules['torch'] = None", "PyTorch is not installed, expected torch 2.6 or newer: pip install torch; coda_cpp.gemm "
-                                    "runs on numpy arrays without it"),
-    ("import torch; torch.__version__ = '2.5.1+cpu'", "PyTorch is 2.5.1+cpu, expected 2.6 or newer: torch.library as used here "
-                                                      "is not in older ones"),
+    ("sys.modules['torch'] = None", "torch is not installed, expected 2.6 or newer: pip install 'torch>=2.6'; without it coda_cpp "
+                                    "runs on numpy arrays"),
+    ("import torch; torch.__version__ = '2.5.1+cpu'", "torch 2.5.1+cpu, expected 2.6 or newer: pip install 'torch>=2.6'"),
 ], ids=["missing", "old"])
-def test_a_torch_that_does_not_fit_is_named(prepare, text):
-    said = python(f"import sys\n{prepare}\nimport coda_cpp\ntry:\n  coda_cpp.functional\nexcept coda_cpp.errors.ImportError as e:"
+def test_a_torch_that_does_not_fit_is_named(prepare, text, name):
+    said = python(f"import sys\n{prepare}\nimport coda_cpp\ntry:\n  coda_cpp.{name}\nexcept coda_cpp.errors.ImportError as e:"
                   "\n  print(e, end='')")
-    assert said.stdout == f"coda_cpp.functional: {text}", said.stderr
+    assert said.stdout == f"coda_cpp.{name.removeprefix('un')}: {text}", said.stderr

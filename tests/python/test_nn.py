@@ -212,6 +212,10 @@ def test_mistakes_name_the_argument():
     assert refused(nn.RMSNormLinear(D, 8), [1]) == "RMSNormLinear: argument 'x' is a list, expected a torch tensor"
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), (torch.zeros(1, 5, 8),) * 2) == (
         "QKVRope: cos has shape [1, 5, 8], expected [1 or 2, 5, 16] (B, L, head)")
+    assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(5, D), (torch.zeros(1, 5, 16),) * 2) == (
+        "QKVRope: argument 'x' has shape [5, 64], expected (B, L, 64)")
+    assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), torch.arange(5)) == (
+        "QKVRope: argument 'positions' is a Tensor, expected cos and sin, two tensors (1 or B, L, head)")
     assert refused(nn.LMHeadLoss(D, 50).half(), torch.zeros(5, D, dtype=torch.float16), torch.zeros(5, dtype=torch.int64)) == (
         "head_loss: argument 'x' is float16, expected bfloat16 or float32: the gradients are made before a loss is scaled, and "
         "float16 would lose them")

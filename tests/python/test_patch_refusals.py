@@ -52,7 +52,7 @@ def test_rotary_embeddings_that_scale():
 def test_a_version_of_transformers_that_does_not_fit(monkeypatch):
     model = make_model()
     monkeypatch.setattr(sys.modules["transformers"], "__version__", "4.46.3")  # it replaces itself when it loads a model
-    assert skipped(model) == {"model": "transformers is 4.46.3, expected 5.x: install one, forwards of others run otherwise"}
+    assert skipped(model) == {"model": "transformers 4.46.3, expected 5.x: forwards of others run otherwise; pip install 'transformers==5.*'"}
 
 
 class Adapter(torch.nn.Linear):
@@ -208,13 +208,6 @@ import sys
 sys.modules["torch"] = None
 import coda_cpp as coda
 assert coda.epilogues.bias("gelu")
-for name in ("patch", "check", "nn"):
-    try:
-        getattr(coda, name)
-    except ImportError as error:
-        assert "torch" in str(error)
-    else:
-        raise AssertionError(name)
 try:
     coda.patches
 except AttributeError as error:

@@ -24,11 +24,11 @@ for command in ([str(program)], [sys.executable, "-m", "coda_cpp"]):
     assert said.returncode in (0, 1) and checks["torch"].startswith("not installed"), said
 assert subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout == f"coda {coda.__version__}\n"
 
-for module in ("functional", "nn", "patch"):
+for name in ("functional", "nn", "patch", "check"):
     try:
-        getattr(coda, module)
-    except ImportError as error:
-        assert "torch" in str(error), error
+        getattr(coda, name)
+    except coda.errors.ImportError as error:
+        assert f"{error}".startswith(f"coda_cpp.{name}: torch is not installed"), error
     else:
-        raise AssertionError(f"coda_cpp.{module} came without torch")
+        raise AssertionError(f"coda_cpp.{name} came without torch")
 print(f"{Path(coda.__file__).parent}: all passed")

@@ -11,16 +11,6 @@
     loss.py       cross entropy of a linear layer, its logits a chunk at a time
 """
 
-import importlib.util
+from ..host import require_torch
 
-from ..errors import ImportError
-
-if importlib.util.find_spec("torch") is None:
-    raise ImportError("coda_cpp.functional: PyTorch is not installed, expected torch 2.6 or newer: pip install torch; "
-                      "coda_cpp.gemm runs on numpy arrays without it")
-
-import torch
-
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-    raise ImportError(f"coda_cpp.functional: PyTorch is {torch.__version__}, expected 2.6 or newer: torch.library as used "
-                      "here is not in older ones")
+require_torch("coda_cpp.functional")

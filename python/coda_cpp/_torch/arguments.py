@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import NoReturn, Sequence
 
 import torch
 
-from ..errors import TypeError, ValueError
+from ..errors import Error, TypeError, ValueError
 from . import record
 from .constants import settled
 from .launch import Launch
@@ -51,14 +51,20 @@ class Factors:
                              f"{list(self.x.shape[:-1])}, those of 'x'")
         return tensor
 
+    def refuse(self, error: Exception) -> NoReturn:
+        """Raises what does not fit, where a call failed; else the error, gemm's own with the call named."""
+        self.require()
+        if isinstance(error, Error):
+            raise type(error)(f"{self.call}: {error}") from error
+        raise error
+
     def run(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the product, recorded."""
         try:
             b = [weight.t() for weight in self.weights.values()]
             made = record.gemm(launch, (self.x,), b, operands, self.main_grads)
-        except Exception:
-            self.require()
-            raise
+        except Exception as error:
+            self.refuse(error)
         return [output.squeeze(0) for output in made] if self.is_vector else made
 
 
@@ -84,6 +90,7 @@ def require_weight(call: str, name: str, weight: Tensor, x: Tensor) -> None:
 
 def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
     """What the weight's gradient is added to, (K, N); None of a frozen weight."""
+    require_tensor(call, name, weight)
     if not weight.requires_grad:
         return None
     main = getattr(weight, "main_grad", None)
@@ -94,8 +101,8 @@ def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
     return main.t()
 
 
-def halves(call: str, name: str, weight: Tensor, parts: tuple[str, ...], sizes: Sequence[int] | None,
-           main_grad: bool) -> dict[str, Tensor]:
+def unstacked(call: str, name: str, weight: Tensor, parts: tuple[str, ...], sizes: Sequence[int] | None,
+              main_grad: bool) -> dict[str, Tensor]:
     """The parts of a stacked weight, by name; without sizes, of one height."""
     require_tensor(call, name, weight)
     if sizes is None and weight.shape[0] % len(parts) or sizes is not None and (

@@ -68,7 +68,7 @@ def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | N
     if shape is None and not tiles:
         raise errors.ValueError(f"elementwise: no tile of program '{part.name}' tells the number of rows and columns, expected "
                                 "one, or shape=(M, N), where the call is recorded: pass shape")
-    rows, cols = shape if shape is not None else (rows_of(tiles[0]), tiles[0].shape[-1])
+    rows, cols = shape if shape is not None else (rows_of(tiles[0].shape), tiles[0].shape[-1])
     return _result(part, record.elementwise(launch, operands, rows, cols))
 
 

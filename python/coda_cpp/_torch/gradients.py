@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 import torch
 
 from ..errors import NotImplementedError
-from .launch import Launch, launch_of, split
+from .launch import Launch, launch_of, rows_of, split
 from .part import PartBackward
 from .products import Products
 
@@ -159,7 +159,5 @@ def _backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
 
 def _extents(plan: Plan, shapes: list[torch.Size], part: int) -> tuple[int, int]:
     launch, in_a = plan.launch, plan.counts[0]
-    rows = 1
-    for extent in shapes[part if launch.a_view == "concat" else 0][:-1]:
-        rows = rows * extent
+    rows = rows_of(shapes[part if launch.a_view == "concat" else 0])
     return rows, shapes[in_a + (part if launch.b_view == "concat" else 0)][1]

@@ -10,10 +10,10 @@ from typing import Any, Sequence
 import torch
 
 from .. import _core
+from ..gemm import JOIN
 from .derived import Derived, derived_of_text
 
 _TORCH_DTYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
-_FACTORS = {"pair": _core.pair, "concat": _core.concat, "concat_k": _core.concat_k}
 
 
 class Launch:
@@ -41,7 +41,7 @@ class Launch:
         batch = list(a[0].shape[:-1]) if self.a_view != "concat" else []
         made = []
         for i, part in enumerate(self.parts):
-            rows = rows_of(a[i if self.a_view == "concat" else 0])
+            rows = rows_of(a[i if self.a_view == "concat" else 0].shape)
             cols = b[i if self.b_view == "concat" else 0].shape[1]
             made += outputs_like(part, rows, cols, batch if len(batch) > 1 else [], a[0])
         return made
@@ -64,13 +64,13 @@ def launch_of(a_view: str, b_view: str, parts: tuple[Derived, ...], backend: str
 
 
 def _factor(view: str, matrices: Sequence[torch.Tensor]) -> Any:
-    return matrices[0] if view == "single" else _FACTORS[view](*matrices)
+    return matrices[0] if view == "single" else JOIN[view](*matrices)
 
 
-def rows_of(matrix: torch.Tensor) -> int:
+def rows_of(shape: torch.Size) -> int:
     """Rows of a matrix with any leading dimensions."""
     rows = 1
-    for extent in matrix.shape[:-1]:
+    for extent in shape[:-1]:
         rows = rows * extent
     return rows
 

@@ -10,7 +10,6 @@ from .constants import constant
 from .derived import derived
 from .launch import Launch
 
-
 ROPE = ("head", "width", "interleaved", "angles", "base", "scale")
 
 
@@ -48,13 +47,13 @@ def gated(gate: str, has_bias: bool) -> Launch:
 
 
 @constant
-def residual_rms(weight: str, width: int, has_bias: bool) -> Launch:
-    return _single(epilogues.residual_rms(weight=weight, partial_width=width, bias=has_bias))
+def residual_rms(weight: str, columns: int, has_bias: bool) -> Launch:
+    return _single(epilogues.residual_rms(weight=weight, partial_width=_core.partial_width(columns), bias=has_bias))
 
 
 @constant
-def rms_entry(weight: str, width: int) -> Launch:
-    return _single(epilogues.rms_entry(weight=weight, partial_width=width))
+def rms_entry(weight: str, columns: int) -> Launch:
+    return _single(epilogues.rms_entry(weight=weight, partial_width=_core.partial_width(columns)))
 
 
 @constant

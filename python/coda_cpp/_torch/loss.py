@@ -31,9 +31,18 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, *, ignore_i
                          "linear_cross_entropy_forward gives the loss of each token")
     factors = Factors(call, x, {"weight": weight}, main_grad)
     targets = _targets(factors, targets)
+    try:
+        loss = _recorded(factors, weight, targets, ignore_index, reduction == "mean")
+    except Exception as error:
+        factors.refuse(error)
+    return loss
+
+
+def _recorded(factors: Factors, weight: Tensor, targets: Tensor, ignore_index: int, mean: bool) -> Tensor:
+    """The loss, the way that what watches it needs. targets: (T,)."""
     x, weight = record.autocast((factors.x.flatten(0, -2), weight))
     records = torch.is_grad_enabled()
-    how = How(ignore_index, reduction == "mean", records and x.requires_grad, records and weight.requires_grad)
+    how = How(ignore_index, mean, records and x.requires_grad, records and weight.requires_grad)
     main = tuple(into.t() for into in factors.main_grads if into is not None)
     if not route.is_plain((x, weight, targets)):
         return torch.ops.coda.linear_cross_entropy(x, weight, targets, list(main), *how)[0]
@@ -49,7 +58,10 @@ def linear_cross_entropy_forward(x: Tensor, weight: Tensor, targets: Tensor, *,
         factors = Factors("linear_cross_entropy_forward", x, {"weight": weight}, False)
         targets = _targets(factors, targets)
         launch = launches.lse(ignore_index, False)
-        lse, target = record.gemm(launch, (factors.x.flatten(0, -2),), (weight.t(),), (targets,))
+        try:
+            lse, target = record.gemm(launch, (factors.x.flatten(0, -2),), (weight.t(),), (targets,))
+        except Exception as error:
+            factors.refuse(error)
         lse = torch.logsumexp(lse, -1)
         shape = x.shape[:-1]
         return torch.where(targets == ignore_index, 0.0, lse - target).reshape(shape), lse.reshape(shape)
@@ -67,6 +79,9 @@ def _targets(factors: Factors, targets: Tensor) -> Tensor:
 
 
 class How(NamedTuple):
+    """What is asked of a loss. mean: over the targets that count, else the sum. d_x, d_weight: whether their gradients are
+    wanted."""
+
     ignore_index: int
     mean: bool
     d_x: bool

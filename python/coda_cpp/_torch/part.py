@@ -78,12 +78,13 @@ class PartBackward:
         if operand.partials is None:
             return self._flat(operand, grad)
         spec, axis = operand.partials, -1 if operand.partials.axis == "row" else 0
-        if grad.shape[axis] != 1 and not (spec.op == "sum" and grad.stride(axis) == 0):
+        is_one = grad.shape[axis] == 1 or grad.numel() == 0 or (spec.op == "sum" and grad.stride(axis) == 0)
+        if not is_one:
             raise NotImplementedError(
                 f"gemm: program '{self.part.program.name}': output '{operand.name}' has a gradient for each of its "
                 f"{grad.shape[axis]} partials, expected one for their {_FINISHED[spec.op]}: use nothing of the output but "
                 f"out.{operand.name}.sum({axis}), once; a logsumexp needs a partial_width that leaves one partial")
-        grad = grad.select(axis, 0)
+        grad = grad.select(axis, 0) if grad.numel() else grad.sum(axis)
         return grad.reshape(self.rows) if axis == -1 else grad
 
     def _flat(self, operand: _core.Operand, tensor: torch.Tensor) -> torch.Tensor:

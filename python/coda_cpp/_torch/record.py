@@ -20,37 +20,30 @@ def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
     if torch._C._is_any_autocast_enabled():
         a, b = autocast(a), autocast(b)
     inputs = (*a, *b, *operands)
-    is_plain = route.is_plain(inputs)
     mask = tuple([tensor.requires_grad for tensor in inputs])
     if True not in mask or not torch.is_grad_enabled():
-        return launch.run(a, b, operands) if is_plain else _op(launch, a, b, operands)
+        return route.gemm(launch, a, b, operands)
     plan = _plan(launch.number, (len(a), len(b)), mask)
-    made = _Gemm.apply(plan, main_grads, *inputs) if is_plain else _op(plan.launch, a, b, operands, main_grads)
+    made = _Gemm.apply(plan, main_grads, *inputs) if route.is_plain(inputs) else route.gemm_op(
+        plan.launch, a, b, operands, main_grads)
     return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
 
 
 def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list[torch.Tensor]:
     """The outputs of a pass without accumulator, the launch's one part, recorded likewise."""
-    is_plain = route.is_plain(operands)
     part = launch.parts[0]
-    if not (torch.is_grad_enabled() and any([tensor.requires_grad for tensor in operands])):
-        return run_elementwise(part, operands, rows, cols, launch.backend) if is_plain else route.elementwise(
-            part, operands, rows, cols, launch.backend)
-    plan = _plan(launch.number, (0, 0), tuple([tensor.requires_grad for tensor in operands]))
-    stored = plan.launch.parts[0]
-    made = _Elementwise.apply(plan, rows, cols, *operands) if is_plain else route.elementwise(
-        stored, operands, rows, cols, launch.backend)
+    mask = tuple([tensor.requires_grad for tensor in operands])
+    if True not in mask or not torch.is_grad_enabled():
+        return route.elementwise(part, operands, rows, cols, launch.backend)
+    plan = _plan(launch.number, (0, 0), mask)
+    made = _Elementwise.apply(plan, rows, cols, *operands) if route.is_plain(operands) else route.elementwise(
+        plan.launch.parts[0], operands, rows, cols, launch.backend)
     return made[:len(part.outputs)]
 
 
 @torch.compiler.assume_constant_result
 def _plan(number: int, counts: tuple[int, int], mask: gradients.Mask) -> gradients.Plan:
     return gradients.plan_of(launch_numbered(number), counts, mask)
-
-
-def _op(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: Sequence = ()) -> list[torch.Tensor]:
-    return torch.ops.coda.gemm(list(a), list(b), list(operands), [into for into in main_grads if into is not None],
-                               launch.a_view, launch.b_view, launch.texts, launch.backend)
 
 
 def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tensor]:

@@ -34,10 +34,14 @@ def has_modes() -> bool:
 
 def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors = ()) -> list[torch.Tensor]:
     """The outputs of a launch; the core's way records nothing, the op's what grad mode asks for."""
-    if is_plain((*a, *b, *operands)):
-        return launch.run(a, b, operands)
-    return torch.ops.coda.gemm(list(a), list(b), list(operands), [], launch.a_view, launch.b_view, launch.texts,
-                               launch.backend)
+    return launch.run(a, b, operands) if is_plain((*a, *b, *operands)) else gemm_op(launch, a, b, operands)
+
+
+def gemm_op(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
+            main_grads: Sequence[torch.Tensor | None] = ()) -> list[torch.Tensor]:
+    """The outputs by the op. main_grads: for each matrix of B, in its shape, what its gradient is added to, or None."""
+    return torch.ops.coda.gemm(list(a), list(b), list(operands), [into for into in main_grads if into is not None],
+                               launch.a_view, launch.b_view, launch.texts, launch.backend)
 
 
 def elementwise(part: Derived, operands: Tensors, rows: int, cols: int, backend: str) -> list[torch.Tensor]:

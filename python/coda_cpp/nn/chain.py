@@ -42,6 +42,12 @@ def weights_of(module, paths):
     return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
+def table_rows(table, batch):
+    """cos or sin (1 or B, L, head), whose halves are alike, as (T, head/2)."""
+    half = table[..., :table.shape[-1] // 2].expand(batch, -1, -1)
+    return half.reshape(-1, half.shape[-1])
+
+
 def enter(layer, x, cos, sin, options):
     """q, k, v of the first layer. x: (T, d)."""
     found = options.run(None, x, weights_of(layer, QKV_PATHS), cos, sin)

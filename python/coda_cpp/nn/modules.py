@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from .. import _core
@@ -31,12 +33,19 @@ def _rows(call, x, width):
     return x.reshape(-1, width)
 
 
-def _tables(call, positions, batch, length, head):
-    """cos and sin (1 or B, L, head), whose halves are alike, as two of (T, head/2)."""
+def _tables(call, x, positions, head):
+    """cos and sin (1 or B, L, head), whose halves are alike, as two of (T, head/2). x: (B, L, d)."""
+    if x.dim() != 3:
+        raise ValueError(f"{call}: argument 'x' has shape {list(x.shape)}, expected (B, L, {x.shape[-1]})")
+    if not isinstance(positions, (tuple, list)) or [isinstance(table, torch.Tensor) for table in positions] != [True, True]:
+        raise TypeError(f"{call}: argument 'positions' is a {type(positions).__name__}, expected cos and sin, two tensors "
+                        "(1 or B, L, head)")
+    batch, length = x.shape[:2]
     for name, table in zip(("cos", "sin"), positions):
         if table.dim() != 3 or table.shape[0] not in (1, batch) or tuple(table.shape[1:]) != (length, head):
-            raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] (B, L, head)")
-    return tuple(table[..., :head // 2].expand(batch, -1, -1).reshape(-1, head // 2) for table in positions)
+            raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] "
+                             "(B, L, head)")
+    return tuple(chain.table_rows(table, batch) for table in positions)
 
 
 class RMSNormLinear(torch.nn.Module):
@@ -95,7 +104,7 @@ class QKVRope(torch.nn.Module):
 
     def forward(self, x, positions):
         rows = _rows("QKVRope", x, self.q_proj.in_features)
-        tables = _tables("QKVRope", positions, *x.shape[:2], self.head)
+        tables = _tables("QKVRope", x, positions, self.head)
         paths = {name: path.removeprefix("self_attn.") for name, path in chain.QKV_PATHS.items()} | {"next_norm": "norm.weight"}
         found = chain.Options("swiglu", self.head, self.norm.eps).run(None, rows, chain.weights_of(self, paths), *tables)
         return tuple(found[name].view(*x.shape[:-1], -1) for name in "qkv")
@@ -130,16 +139,16 @@ class LlamaLayer(torch.nn.Module):
         super().__init__()
         head = head or d // heads
         self.options = chain.Options(gate_of("LlamaLayer", activation), head, eps, policy)
-        linear = lambda rows, columns, bias: torch.nn.Linear(columns, rows, bias, **factory)
+        linear = functools.partial(torch.nn.Linear, **factory)
         self.self_attn = torch.nn.Module()
         for name, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
-            setattr(self.self_attn, f"{name}_proj", linear(rows * head, d, attention_bias))
-        self.self_attn.o_proj = linear(d, heads * head, attention_bias)
+            setattr(self.self_attn, f"{name}_proj", linear(d, rows * head, attention_bias))
+        self.self_attn.o_proj = linear(heads * head, d, attention_bias)
         if qk_norm:
             self.self_attn.q_norm, self.self_attn.k_norm = (torch.nn.RMSNorm(head, eps, **factory) for _ in range(2))
         self.mlp = torch.nn.Module()
-        self.mlp.gate_proj, self.mlp.up_proj = (linear(f, d, mlp_bias) for _ in range(2))
-        self.mlp.down_proj = linear(d, f, mlp_bias)
+        self.mlp.gate_proj, self.mlp.up_proj = (linear(d, f, mlp_bias) for _ in range(2))
+        self.mlp.down_proj = linear(f, d, mlp_bias)
         self.input_layernorm, self.post_attention_layernorm = (torch.nn.RMSNorm(d, eps, **factory) for _ in range(2))
 
     def forward(self, x, positions):
@@ -150,7 +159,7 @@ def run_layers(layers, x, positions):
     """Layers of one shape in a row, each joined with the next: x (B, L, d) to (B, L, d)."""
     options = layers[0].options
     rows = _rows("LlamaLayer", x, layers[0].mlp.gate_proj.in_features)
-    tables = _tables("LlamaLayer", positions, *x.shape[:2], options.head)
+    tables = _tables("LlamaLayer", x, positions, options.head)
 
     def attend(q, k, v):
         q, k, v = (tensor.view(*x.shape[:2], -1, options.head).transpose(1, 2) for tensor in (q, k, v))

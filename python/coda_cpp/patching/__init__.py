@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from ..errors import NotImplementedError, TypeError, ValueError
+from ..host import require_torch
+
+require_torch("coda_cpp.patch")
+
+import torch
+
 from . import families
 from .forwards import BaseForward, CausalForward, Forward
 from .report import Report
@@ -21,7 +27,7 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
     Returns a Report, which undoes the patch when used in a `with`. Raises TypeError for what is no torch module, ValueError
     for a policy that is none and for a model that is patched already, NotImplementedError when strict.
     """
-    _check(model, "patch")
+    require_module(model, "patch")
     if policy not in ("fast", "lean"):
         raise ValueError(f"patch: policy is '{policy}', expected one of 'fast', 'lean'")
     patched = _patched(model)
@@ -75,7 +81,7 @@ def _patch_causal(name, module, report, fuse_loss):
 def unpatch(model):
     """Undoes patch: the model's classes' own forwards run again. Raises ValueError for a model that is not patched, or
     whose forward was replaced since."""
-    _check(model, "unpatch")
+    require_module(model, "unpatch")
     patched = _patched(model)
     if not patched:
         raise ValueError(f"unpatch: {type(model).__name__} is not patched, expected a model that coda_cpp.patch replaced "
@@ -96,9 +102,8 @@ def unpatch_if_patched(model):
         unpatch(model)
 
 
-def _check(model, call):
-    import torch
-
+def require_module(model, call):
+    """Raises TypeError."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"{call}: argument 'model' is a {type(model).__name__}, expected a torch.nn.Module")
 

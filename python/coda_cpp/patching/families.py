@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .. import host
 from ..nn.modules import GATES
 
 FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
@@ -15,7 +16,6 @@ PARTS = {"": "DecoderLayer", "self_attn": "Attention", "mlp": "MLP", "input_laye
 #: Parts that hold no weights and are called, or whose work a segment does.
 FREE_PARTS = ("mlp.act_fn",)
 CACHES = ("DynamicCache", "StaticCache")
-VERSIONS = "5"
 #: Whose hooks record hidden states.
 RECORDER = "transformers.utils.output_capturing"
 
@@ -33,10 +33,8 @@ def version_obstacle():
     """Why this version of transformers does not fit, or None."""
     import transformers
 
-    version = transformers.__version__
-    if version.split(".")[0] == VERSIONS:
-        return None
-    return f"transformers is {version}, expected {VERSIONS}.x: install one, forwards of others run otherwise"
+    fault = host.misfit("transformers", transformers.__version__)
+    return fault and f"{fault}: forwards of others run otherwise; {host.VERSIONS['transformers'].cure('transformers')}"
 
 
 def hook_obstacle(module):

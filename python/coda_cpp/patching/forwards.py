@@ -88,7 +88,7 @@ class BaseForward(Forward):
         batch, length, width = hidden.shape
         layers = list(self.model.layers[:len(calls)])
         checkpoints = [layer._gradient_checkpointing_func if _is_checkpointed(layer) else None for layer in layers]
-        tables = [_rows(table, batch) for table in calls[0]["position_embeddings"]]
+        tables = [chain.table_rows(table, batch) for table in calls[0]["position_embeddings"]]
         attends = [functools.partial(_attend, layer.self_attn, batch, call, not _is_checkpointed(layer))
                    for layer, call in zip(layers, calls)]
         x = chain.run_layers(layers, hidden.reshape(batch * length, width), *tables, attends, self.chain, checkpoints,
@@ -114,12 +114,6 @@ class StandInLayer:
 
 def _is_checkpointed(layer):
     return layer.gradient_checkpointing and layer.training and torch.is_grad_enabled()
-
-
-def _rows(table, batch):
-    """cos or sin (1 or B, L, head), whose halves are alike, as (T, head/2)."""
-    half = table[..., :table.shape[-1] // 2].expand(batch, -1, -1)
-    return half.reshape(-1, half.shape[-1])
 
 
 def _attend(attention, batch, call, has_cache, q, k, v):
