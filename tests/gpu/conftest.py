@@ -14,6 +14,8 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "python"))  # what both suites share
 
+from fixtures import generator  # noqa: E402, F401
+
 
 def pytest_collection_modifyitems(items):
     missing = None

@@ -14,10 +14,7 @@ ROUNDING = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 
 
 @pytest.fixture
-def draw():
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    generator = torch.Generator().manual_seed(seed)
+def draw(generator):
     return lambda *shape: torch.randn(shape, generator=generator) / shape[-1] ** 0.5
 
 

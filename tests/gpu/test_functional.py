@@ -1,31 +1,14 @@
 """coda_cpp.functional on the GPU: the cases of the CPU's tests under the 2x rule, CUDA graphs, torch.compile."""
 
-import pathlib
-import sys
-
 import pytest
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
-
 import coda_cpp as coda
 from coda_cpp import functional as CF
-from functional_cases import CASES, D, N, OWN, compare, doubled, results, rms
+from functional_cases import ALL, CASES, D, N, compare, doubled, grad_like, results, rms
 
 DEVICE = "cuda"
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
-ALL = CASES | {"gemm_of_a_function": OWN}
-
-
-@pytest.fixture
-def generator():
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    return torch.Generator().manual_seed(seed)
-
-
-def grad_like(case, t, i, generator):
-    return torch.randn(case.theirs(t, i).shape, generator=generator).to(DEVICE)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

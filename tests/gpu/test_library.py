@@ -9,9 +9,9 @@ import torch
 import coda_cpp as coda
 from canvas import Canvas
 from plans import prepare_candidates
+from support import TORCH, torch_generator
 
 DEPTH, PARTIALS = 72, 9
-TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
 
 
 def programs():
@@ -54,9 +54,7 @@ SIZES = pytest.mark.parametrize("rows, least, aligned", [(200, 500, True), (77, 
 
 def drawn(program, rows, cols):
     """A, the weights and the inputs of a program, on the CPU. Prints the seed they come from."""
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch_generator()
     a = torch.randn(rows, DEPTH, generator=generator).bfloat16()
     weights = [torch.randn(cols, DEPTH, generator=generator).bfloat16() for _ in range(program.accumulators)]
     return a, weights, {o.name: draw(o, rows, cols, a.dtype, generator) for o in program.operands if o.role == "in"}

@@ -7,6 +7,7 @@ import torch
 
 import coda_cpp as coda
 from random_llama import KINDS, VOCABULARY, config_of, weights_of
+from support import torch_generator
 
 TOKENS = 70
 DEVICE = "cuda"
@@ -14,9 +15,7 @@ DEVICE = "cuda"
 
 class Case:
     def __init__(self, kind):
-        seed = torch.seed() % 2**31
-        print(f"seed {seed}")
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch_generator()
         self.config = json.dumps(config_of(kind))
         self.weights = weights_of(config_of(kind), self.generator)
         self.exact = coda.LlamaModel(self.config, self.weights, dtype="f32")

@@ -9,7 +9,7 @@ import torch
 pytest.importorskip("transformers")
 
 import coda_cpp as coda
-from patched import KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, make_model, step
+from patched import KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, make_model, step, train
 
 DEVICE = "cuda"
 
@@ -113,17 +113,7 @@ def test_16_steps_beside_stock():
     model = make_gpu_model("llama3", use_cache=False)
     batches, stock = [draw_batch(device=DEVICE) for _ in range(4)] * 4, copy.deepcopy(model)
     coda.patch(model, policy="lean")
-    losses = []
-    for each in (model, stock):
-        optimizer = torch.optim.AdamW(each.parameters(), lr=1e-3, fused=True)
-        found = []
-        for batch in batches:
-            optimizer.zero_grad()
-            loss = each(**batch).loss
-            loss.backward()
-            optimizer.step()
-            found.append(loss.detach())
-        losses.append(torch.stack(found))
+    losses = [train(each, batches) for each in (model, stock)]
     assert losses[0][-1] < 0.9 * losses[0][0]
     torch.testing.assert_close(losses[0], losses[1], rtol=2e-2, atol=0)
 

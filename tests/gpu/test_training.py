@@ -16,13 +16,6 @@ ROUNDING = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 
 
 @pytest.fixture
-def generator():
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    return torch.Generator().manual_seed(seed)
-
-
-@pytest.fixture
 def draw(generator):
     return lambda *shape: torch.randn(shape, generator=generator)
 

@@ -56,6 +56,19 @@ def exact_step(model, batch, **options):
     return step(copy.deepcopy(model).double(), batch, **options)
 
 
+def train(model, batches):
+    """The losses of steps of AdamW."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
 def rms(tensor):
     return tensor.double().square().mean().sqrt().item()
 

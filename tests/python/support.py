@@ -21,6 +21,13 @@ def generator(seed=None):
     return np.random.default_rng(seed)
 
 
+def torch_generator():
+    """The same for torch, on the CPU."""
+    seed = torch.seed() % 2**31
+    print(f"seed {seed}")
+    return torch.Generator().manual_seed(seed)
+
+
 def to_torch(array):
     """The torch tensor of a numpy array, bf16 too."""
     if array.dtype == BF16:

@@ -5,21 +5,9 @@ import torch
 
 import coda_cpp as coda
 from coda_cpp import functional as CF
-from functional_cases import CASES, D, N, OWN, compare, doubled, results
+from functional_cases import ALL, CASES, D, N, compare, doubled, grad_like, results
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
-ALL = CASES | {"gemm_of_a_function": OWN}
-
-
-@pytest.fixture
-def generator():
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    return torch.Generator().manual_seed(seed)
-
-
-def grad_like(case, t, i, generator):
-    return torch.randn(case.theirs(t, i).shape, generator=generator)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -8,10 +8,7 @@ import coda_cpp as coda
 
 
 @pytest.fixture
-def draw():
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    generator = torch.Generator().manual_seed(seed)
+def draw(generator):
     return lambda *shape: torch.randn(shape, generator=generator).requires_grad_()
 
 

@@ -11,16 +11,7 @@ from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_conte
 
 import coda_cpp as coda
 from coda_cpp import functional as CF
-from functional_cases import CASES, D, N, OWN, own, results
-
-ALL = CASES | {"gemm_of_a_function": OWN}
-
-
-@pytest.fixture
-def generator():
-    seed = torch.seed() % 2**31
-    print(f"seed {seed}")
-    return torch.Generator().manual_seed(seed)
+from functional_cases import ALL, CASES, D, N, own, results
 
 
 @pytest.fixture

@@ -6,25 +6,12 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from patched import draw_batch, make_model, step
+from patched import draw_batch, make_model, step, train
 
 
 def gradients_equal(ours, theirs):
     return torch.equal(ours[0], theirs[0]) and ours[1].keys() == theirs[1].keys() and all(
         torch.equal(gradient, theirs[1][name]) for name, gradient in ours[1].items())
-
-
-def train(model, batches):
-    """The losses of steps of AdamW."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
-    losses = []
-    for batch in batches:
-        optimizer.zero_grad()
-        loss = model(**batch).loss
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses)
 
 
 @pytest.mark.parametrize("is_checkpointed", [False, True], ids=["", "checkpointed"])
