@@ -28,8 +28,9 @@ class PythonMemory final : public DeviceMemory {
       address = nb::cast<std::uintptr_t>(allocate_(bytes, device.index, reinterpret_cast<std::uintptr_t>(stream)));
     } catch (const nb::python_error& error) {
       name_a_missing_gpu(call, device);
-      throw OutOfMemoryError(concat(call, ": allocate ", bytes, " bytes on ", device_text(device), ": ",
-                                    nb::cast<std::string>(nb::str(error.value()))));
+      throw OutOfMemoryError(concat(call, ": out of GPU memory: could not allocate ", bytes, " bytes on ",
+                                    device_text(device), " (", nb::cast<std::string>(nb::str(error.value())),
+                                    "): free some or use smaller tensors"));
     }
     return {reinterpret_cast<void*>(address), [this](void* memory) { release(memory); }};
   }

@@ -33,7 +33,7 @@ for _ in range(2):
     try:
         coda.LlamaModel(model.config.to_json_string(use_diff=False), model.state_dict(), device="cuda")
     except coda.Error as error:
-        print(type(error).__name__, str(error).split(" was not")[0].split(" (")[0])
+        print(type(error).__name__, error)
 assert [address for address, _, _ in asked] == given_back and asked[0][1:] == (0, 0)
 """
 
@@ -43,6 +43,7 @@ def test_addresses_go_back_and_failures_are_out_of_memory(request):
     folder = str(request.path.parent)
     done = subprocess.run([sys.executable, "-c", PROGRAM, folder], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-2:] == [
-        "NotImplementedError cuda: no NVIDIA driver is installed",
-        "OutOfMemoryError tensor: allocate 12416 bytes on cuda:0: there is none"]
+    without_driver, without_memory = done.stdout.splitlines()[-2:]
+    assert without_driver.startswith("NotImplementedError cuda: no NVIDIA driver is installed")
+    assert without_memory == ("OutOfMemoryError tensor: out of GPU memory: could not allocate 12416 bytes on cuda:0 (there is "
+                              "none): free some or use smaller tensors")
