@@ -63,7 +63,8 @@ def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     model: as patch takes, patched or not; it is not touched. batch: tokens (B, L), or keyword arguments of the model; without
     labels the tokens are their own. Takes memory for three more models, one of them in fp64.
 
-    Raises TypeError for a model that is no torch module and a batch that is neither; NotImplementedError for a model of which nothing can be patched.
+    Raises TypeError for a model that is no torch module and a batch that is neither; NotImplementedError for a model of which
+    nothing can be patched.
     """
     patching.require_module(model, "check")
     if isinstance(batch, torch.Tensor):
