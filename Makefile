@@ -66,7 +66,7 @@ gpu-sanitize: gpu-build
 	@for tool in memcheck racecheck; do \
 	  echo "== $$tool"; \
 	  CODA_GPU_CASES=64 CODA_GPU_LARGEST=384 PYTORCH_NO_CUDA_MEMORY_CACHING=1 PYTHONPATH=python \
-	  compute-sanitizer --tool $$tool --error-exitcode 9 --kernel-name kernel_substring=coda_kernel \
+	  compute-sanitizer --tool $$tool --error-exitcode 9 --kernel-name kernel_substring=coda_ \
 	    $(PYTHON) -m pytest -q -s tests/gpu/test_exact.py || exit 1; \
 	done
 

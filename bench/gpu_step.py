@@ -29,6 +29,7 @@ from coda_cpp.demo import machine
 RESULTS = Path(__file__).parent / "results"
 KINDS = ("eager", "liger", "coda", "coda-lean")
 HEAD = 64
+KERNELS, KERNEL_NAME = 40, 100  # how many are listed, and letters of a name
 #: What is in the name of a kernel, and what it is counted as; the first that fits.
 CATEGORIES = (("attention", ("flash", "fmha", "cudnn", "attention", "sdpa")), ("optimizer", ("adam", "multi_tensor")),
               ("copy", ("memcpy", "memset")), ("coda", ("coda",)),
@@ -46,6 +47,8 @@ class Result:
     first_step_s: float
     loss: float
     by_category_ms: dict
+    kernels: list
+    """The longest of one step: [name, launches, milliseconds]."""
 
 
 def config_of(options):
@@ -120,17 +123,20 @@ class Training:
         return clock.since_first()
 
     def profile(self):
-        """{category: milliseconds of one step}"""
+        """{category: milliseconds of one step}, and the longest kernels."""
         gpu = self.options.device == "cuda"
         activity = torch.profiler.ProfilerActivity.CUDA if gpu else torch.profiler.ProfilerActivity.CPU
         with torch.profiler.profile(activities=[activity]) as seen:
             self.step()
             if gpu:
                 torch.cuda.synchronize()
-        found = collections.Counter()
+        found, kernels = collections.Counter(), []
         for event in seen.key_averages():
-            found[category(event.key)] += (event.self_device_time_total if gpu else event.self_cpu_time_total) / 1e3
-        return {name: round(milliseconds, 3) for name, milliseconds in found.most_common()}
+            spent = round((event.self_device_time_total if gpu else event.self_cpu_time_total) / 1e3, 3)
+            found[category(event.key)] += spent
+            kernels.append((event.key[:KERNEL_NAME], event.count, spent))
+        longest = sorted(kernels, key=lambda kernel: -kernel[2])[:KERNELS]
+        return {name: round(milliseconds, 3) for name, milliseconds in found.most_common()}, longest
 
 
 def measure(kind, options):
@@ -145,7 +151,7 @@ def measure(kind, options):
         training.step()
     forward_backward, step = map(statistics.median, zip(*(training.times() for _ in range(options.rounds))))
     peak = torch.cuda.max_memory_allocated() / 2**30 if options.device == "cuda" else 0.0
-    return Result(kind, round(forward_backward, 3), round(step, 3), round(peak, 3), round(first, 3), loss, training.profile())
+    return Result(kind, round(forward_backward, 3), round(step, 3), round(peak, 3), round(first, 3), loss, *training.profile())
 
 
 def write(options, found):

@@ -177,6 +177,6 @@ static_assert(sizeof(KernelParams) == 152, "the host lays it out alike");
 }  // namespace coda
 
 extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 1)
-    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+    CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
   coda::run_elementwise<coda::Epilogue, 64>(p);
 }

@@ -184,6 +184,6 @@ struct Config {
 }  // namespace coda
 
 extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 1)
-    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+    CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
   coda::run_elementwise_segments<coda::Config>(p);
 }

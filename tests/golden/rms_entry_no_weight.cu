@@ -47,6 +47,6 @@ static_assert(sizeof(KernelParams) == 56, "the host lays it out alike");
 }  // namespace coda
 
 extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 1)
-    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+    CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
   coda::run_elementwise<coda::Epilogue, 64>(p);
 }

@@ -168,6 +168,6 @@ struct Config {
 }  // namespace coda
 
 extern "C" __global__ void __launch_bounds__(coda::kThreads, 1)
-    coda_kernel(const __grid_constant__ coda::KernelParams p) {
+    CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
   coda::run_gemm<coda::Config>(p);
 }

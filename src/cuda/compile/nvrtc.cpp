@@ -93,11 +93,15 @@ std::string compile_options(std::string_view arch) {
   return options().nvrtc_flags.empty() ? all : concat(all, " ", options().nvrtc_flags);
 }
 
+std::string kernel_symbol(std::string_view name) { return concat("coda_", name); }
+
 Cubin compile(std::string_view name, std::string_view text, std::string_view arch) {
   const NvrtcLibrary& library = nvrtc();
   require_arch(library, arch);
   Compilation program(library, concat(name, ".cu"), std::string(text));
-  const int result = program.run(base_options(arch));
+  std::vector<std::string> with_symbol = base_options(arch);
+  with_symbol.push_back(concat("-DCODA_KERNEL=", kernel_symbol(name)));
+  const int result = program.run(with_symbol);
   Cubin cubin{{}, program.log()};
   INVARIANT(result == 0, "cuda: kernel '", name, "' does not compile for ", arch, " with NVRTC ", library.version(),
             " (", library.call.error_string(result), "):\n", cubin.log);

@@ -28,8 +28,11 @@ void add_nvrtc_folder(std::string folder);
 /// Options every kernel is compiled with, for an architecture like "sm_90a"; those of NVRTC_APPEND_FLAGS included.
 std::string compile_options(std::string_view arch);
 
+/// What a kernel is called in its cubin, and so by profilers. Its text says CODA_KERNEL, a macro of that name.
+std::string kernel_symbol(std::string_view name);
+
 /// Compiles `text`, whose includes are files of src/cuda/device by their path there. `name` is what the compiler's
-/// messages call it. Thread-safe. Errors: NotImplementedError when no NVRTC is found, with the places looked at and the
+/// messages call it, and kernel_symbol(name) its entry. Thread-safe. Errors: NotImplementedError when no NVRTC is found, with the places looked at and the
 /// cure, or when it cannot target `arch`; ValueError when CODA_NVRTC names no usable library; InternalError with the
 /// compiler's log when the text does not compile.
 Cubin compile(std::string_view name, std::string_view text, std::string_view arch);

@@ -85,7 +85,7 @@ void emit_comment(Writer& out, const KernelSpec& spec) {
 
 void emit_entry(Writer& out, std::string_view bounds, std::string_view params, std::string_view function) {
   out.line("extern \"C\" __global__ void __launch_bounds__(coda::", bounds, ")");
-  out.open("    ", kEntry, "(const __grid_constant__ coda::", params, " p)");
+  out.open("    CODA_KERNEL(const __grid_constant__ coda::", params, " p)");
   out.line("coda::", function, "(p);");
   out.close();
 }

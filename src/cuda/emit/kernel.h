@@ -11,8 +11,6 @@
 
 namespace coda::cuda {
 
-/// Name of the entry point in every kernel's text.
-inline constexpr const char* kEntry = "coda_kernel";
 inline constexpr int kThreads = 384;
 
 /// A tensor map, and a Matrix argument (device/tile.cuh), in bytes.
@@ -40,7 +38,7 @@ std::string kernel_name(const KernelSpec& spec);
 /// rows and columns each block copies.
 std::string emit_copy();
 
-/// The entry every kernel ends with: it hands its one parameter, of type `params`, to `function`, both of namespace
+/// The entry every kernel ends with, called what compile/nvrtc.h's kernel_symbol says: it hands its one parameter, of type `params`, to `function`, both of namespace
 /// coda. `bounds`: what stands in __launch_bounds__.
 void emit_entry(Writer& out, std::string_view bounds, std::string_view params, std::string_view function);
 inline constexpr int kCopyThreads = 256;

@@ -9,7 +9,6 @@
 #include "core/check.h"
 #include "cuda/compile/cache.h"
 #include "cuda/compile/nvrtc.h"
-#include "cuda/emit/kernel.h"
 
 namespace coda::cuda {
 namespace {
@@ -63,7 +62,7 @@ LoadedKernel load(const Gpu& gpu, const KernelRequest& request, const Cubin& cub
     REQUIRE(NotImplementedError, !mismatch, call, ": could not ", doing("load"), ": ", *mismatch);
     check(result, call, doing("load"));
   }
-  check(api.module_function(&kernel.function, module, kEntry), call, doing("find"));
+  check(api.module_function(&kernel.function, module, kernel_symbol(request.name).c_str()), call, doing("find"));
   check(api.function_set(kernel.function, kMaxDynamicShared, request.shared_bytes), call,
         doing(concat("give ", request.shared_bytes, " bytes of shared memory to")));
   LaunchAttribute cluster{.id = kClusterDimension};

@@ -40,7 +40,8 @@ inline cuda::Compiler emulating_compiler(const std::string& folder) {
   return {[folder](const cuda::KernelSource& source) {
             static std::atomic<int> number = 0;
             const std::string base = folder + "/" + source.name + "_" + std::to_string(++number);
-            std::ofstream(base + ".cpp") << source.text
+            std::ofstream(base + ".cpp") << "#define CODA_KERNEL coda_kernel\n"
+                                         << source.text
                                          << "\nextern \"C\" void coda_emulated(const void* p) {\n"
                                             "  coda_kernel(*static_cast<const coda::KernelParams*>(p));\n}\n";
             // Without -fno-gnu-unique all libraries would share the static data of functions of one name.
