@@ -77,7 +77,7 @@ struct Epilogue {
     float d_out_at[8];
     load_tile<Bf16, Paired, 0>(a.d_out, at, d_out_at);
     float d_out_partner_at[8];
-    load_partner_tile<Bf16, Pairs, 0>(a.d_out, at, d_out_partner_at);
+    load_partner_tile<Bf16, Paired, Pairs, 0>(a.d_out, at, d_out_partner_at);
     float z_at[8];
     load_tile<Bf16, Paired, 0>(a.z, at, z_at);
 #pragma unroll
@@ -111,28 +111,34 @@ struct Epilogue {
     }
   }
 
+  struct Loads {
+    float d_out_at[8];
+    float d_out_partner_at[8];
+    float z_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_tile<Bf16, Paired, 0>(a.d_out, at, own.d_out_at);
+    load_partner_tile<Bf16, Paired, Pairs, 0>(a.d_out, at, own.d_out_partner_at);
+    load_tile<Bf16, Paired, 0>(a.z, at, own.z_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float frequency[4];
     vectors.template pair_row<0, Pairs>(at, frequency);
     float gamma[4];
     vectors.template row<1>(gamma);
     const float (&position)[2] = vectors.cols[0];
-    float d_out_at[8];
-    load_tile<Bf16, Paired, 0>(a.d_out, at, d_out_at);
-    float d_out_partner_at[8];
-    load_partner_tile<Bf16, Pairs, 0>(a.d_out, at, d_out_partner_at);
-    float z_at[8];
-    load_tile<Bf16, Paired, 0>(a.z, at, z_at);
     float d_acc0_values[8];
     float d_gamma_values[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const float d_out = d_out_at[e];
-      const float d_out_partner = d_out_partner_at[e];
+      const float d_out = own.d_out_at[e];
+      const float d_out_partner = own.d_out_partner_at[e];
       const float d_turned_second = Pairs::is_first(at, col_of(e)) ? d_out_partner : d_out;
       const float angle = position[row_of(e)] * frequency[col_of(e)];
       const float sin = sin_of(angle);
@@ -146,7 +152,7 @@ struct Epilogue {
       const float d_second = v14 - v15;
       const float v17 = Pairs::is_first(at, col_of(e)) ? d_first : d_second;
       const float d_normed = v17 * gamma[col_of(e)];
-      const float z = z_at[e];
+      const float z = own.z_at[e];
       const float v22 = vectors.template span<0>(at, e);
       const float head_mean_sq = v22 * 0.015625f;
       const float v26 = head_mean_sq + 1e-06f;

@@ -53,27 +53,33 @@ struct Epilogue {
     kept[0] = frequency;
   }
 
+  struct Loads {
+    float d_out_at[8];
+    float d_out_partner_at[8];
+    float out_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_tile<Bf16, Paired, 0>(a.d_out, at, own.d_out_at);
+    load_partner_tile<Bf16, Paired, Pairs, 0>(a.d_out, at, own.d_out_partner_at);
+    load_tile<Bf16, Paired, 0>(a.out, at, own.out_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float frequency[4];
     vectors.template pair_row<0, Pairs>(at, frequency);
     const float (&position)[2] = vectors.cols[0];
     const float (&rstd)[2] = vectors.cols[1];
-    float d_out_at[8];
-    load_tile<Bf16, Paired, 0>(a.d_out, at, d_out_at);
-    float d_out_partner_at[8];
-    load_partner_tile<Bf16, Pairs, 0>(a.d_out, at, d_out_partner_at);
-    float out_at[8];
-    load_tile<Bf16, Paired, 0>(a.out, at, out_at);
     float d_acc0_values[8];
     float s_sum_sq_values[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const float d_out = d_out_at[e];
-      const float d_out_partner = d_out_partner_at[e];
+      const float d_out = own.d_out_at[e];
+      const float d_out_partner = own.d_out_partner_at[e];
       const float d_turned_second = Pairs::is_first(at, col_of(e)) ? d_out_partner : d_out;
       const float angle = position[row_of(e)] * frequency[col_of(e)];
       const float sin = sin_of(angle);
@@ -87,7 +93,7 @@ struct Epilogue {
       const float d_second = v14 - v15;
       const float d_z = Pairs::is_first(at, col_of(e)) ? d_first : d_second;
       const float v24 = d_z * rstd[row_of(e)];
-      const float out = out_at[e];
+      const float out = own.out_at[e];
       const float v27 = d_out * out;
       d_acc0_values[e] = v24;
       s_sum_sq_values[e] = v27;
@@ -135,23 +141,29 @@ struct Epilogue1 {
     }
   }
 
+  struct Loads {
+    float d_out_at[8];
+    float out_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_tile<Bf16, Paired, 0>(a.d_out, at, own.d_out_at);
+    load_tile<Bf16, Paired, 0>(a.out, at, own.out_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     const float (&rstd)[2] = vectors.cols[0];
-    float d_out_at[8];
-    load_tile<Bf16, Paired, 0>(a.d_out, at, d_out_at);
-    float out_at[8];
-    load_tile<Bf16, Paired, 0>(a.out, at, out_at);
     float d_acc0_values[8];
     float s_sum_sq_values[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const float d_out = d_out_at[e];
+      const float d_out = own.d_out_at[e];
       const float v7 = d_out * rstd[row_of(e)];
-      const float out = out_at[e];
+      const float out = own.out_at[e];
       const float v10 = d_out * out;
       d_acc0_values[e] = v7;
       s_sum_sq_values[e] = v10;
@@ -183,7 +195,7 @@ struct Config {
 
 }  // namespace coda
 
-extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 1)
+extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 4)
     CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
   coda::run_elementwise_segments<coda::Config>(p);
 }

@@ -31,20 +31,26 @@ struct Epilogue {
     kept[0] = v3;
   }
 
+  struct Loads {
+    float x_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_tile<Bf16, Paired, 0>(a.x, at, own.x_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float v3[4];
     vectors.template row<0>(v3);
-    float x_at[8];
-    load_tile<Bf16, Paired, 0>(a.x, at, x_at);
     float h_values[8];
     float sum_sq_values[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const float x = x_at[e];
+      const float x = own.x_at[e];
       const float h = x * v3[col_of(e)];
       const float x_sq = square(x);
       h_values[e] = h;
@@ -61,7 +67,7 @@ static_assert(sizeof(KernelParams) == 104, "the host lays it out alike");
 
 }  // namespace coda
 
-extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 1)
+extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 4)
     CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
   coda::run_elementwise<coda::Epilogue, 64>(p);
 }

@@ -71,11 +71,17 @@ struct Epilogue {
     }
   }
 
+  struct Loads {
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float v18[4];
     vectors.template row<0>(v18);
     float v18_partner[4];

@@ -69,11 +69,21 @@ struct Epilogue {
     }
   }
 
+  struct Loads {
+    float cos_at[8];
+    float sin_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, own.cos_at);
+    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, own.sin_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float bias[4];
     vectors.template row<0>(bias);
     float bias_partner[4];
@@ -83,10 +93,6 @@ struct Epilogue {
     float gamma_partner[4];
     vectors.template partner_row<1, Pairs>(at, gamma_partner);
     const float (&rstd)[2] = vectors.cols[0];
-    float cos_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, cos_at);
-    float sin_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, sin_at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float v7 = acc0[e] * rstd[row_of(e)];
@@ -105,10 +111,10 @@ struct Epilogue {
       const float v20 = normed * gamma[col_of(e)];
       const float v20_partner = normed_partner * gamma_partner[col_of(e)];
       const float first = Pairs::is_first(at, col_of(e)) ? v20 : v20_partner;
-      const float cos = cos_at[e];
+      const float cos = own.cos_at[e];
       const float v23 = first * cos;
       const float second = Pairs::is_first(at, col_of(e)) ? v20_partner : v20;
-      const float sin = sin_at[e];
+      const float sin = own.sin_at[e];
       const float v26 = second * sin;
       const float turned_first = v23 - v26;
       const float v28 = second * cos;

@@ -39,25 +39,31 @@ struct Epilogue {
     }
   }
 
+  struct Loads {
+    float cos_at[8];
+    float sin_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, own.cos_at);
+    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, own.sin_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     const float (&rstd)[2] = vectors.cols[0];
-    float cos_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, cos_at);
-    float sin_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, sin_at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float z = acc0[e] * rstd[row_of(e)];
       const float z_partner = partner0[e] * rstd[row_of(e)];
       const float first = Pairs::is_first(at, col_of(e)) ? z : z_partner;
-      const float cos = cos_at[e];
+      const float cos = own.cos_at[e];
       const float v10 = first * cos;
       const float second = Pairs::is_first(at, col_of(e)) ? z_partner : z;
-      const float sin = sin_at[e];
+      const float sin = own.sin_at[e];
       const float v13 = second * sin;
       const float turned_first = v10 - v13;
       const float v15 = second * cos;

@@ -39,26 +39,32 @@ struct Epilogue {
     }
   }
 
+  struct Loads {
+    float v9_at[8];
+    float v14_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, own.v9_at);
+    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, own.v14_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     const float (&rstd)[2] = vectors.cols[0];
-    float v9_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, v9_at);
-    float v14_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, v14_at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float z = acc0[e] * rstd[row_of(e)];
       const float z_partner = partner0[e] * rstd[row_of(e)];
       const float first = Pairs::is_first(at, col_of(e)) ? z : z_partner;
-      const float v9 = v9_at[e];
+      const float v9 = own.v9_at[e];
       const float cos = v9 * 1.25f;
       const float v12 = first * cos;
       const float second = Pairs::is_first(at, col_of(e)) ? z_partner : z;
-      const float v14 = v14_at[e];
+      const float v14 = own.v14_at[e];
       const float sin = v14 * 1.25f;
       const float v16 = second * sin;
       const float turned_first = v12 - v16;

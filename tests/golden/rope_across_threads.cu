@@ -41,11 +41,17 @@ struct Epilogue {
     kept[0] = frequency;
   }
 
+  struct Loads {
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float frequency[4];
     vectors.template pair_row<0, Pairs>(at, frequency);
     const float (&position)[2] = vectors.cols[0];

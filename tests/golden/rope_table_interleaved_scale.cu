@@ -23,23 +23,29 @@ struct Epilogue {
   struct Reductions {
   };
 
+  struct Loads {
+    float v2_at[8];
+    float v7_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, own.v2_at);
+    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, own.v7_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
-    float v2_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.cos, at, v2_at);
-    float v7_at[8];
-    load_pair_tile<Bf16, Pairs, 32>(a.sin, at, v7_at);
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float first = Pairs::is_first(at, col_of(e)) ? acc0[e] : partner0[e];
-      const float v2 = v2_at[e];
+      const float v2 = own.v2_at[e];
       const float cos = v2 * 1.25f;
       const float v5 = first * cos;
       const float second = Pairs::is_first(at, col_of(e)) ? partner0[e] : acc0[e];
-      const float v7 = v7_at[e];
+      const float v7 = own.v7_at[e];
       const float sin = v7 * 1.25f;
       const float v9 = second * sin;
       const float turned_first = v5 - v9;

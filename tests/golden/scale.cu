@@ -22,11 +22,17 @@ struct Epilogue {
   struct Reductions {
   };
 
+  struct Loads {
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     const float alpha = load_scalar<F32>(a.alpha);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {

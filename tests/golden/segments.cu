@@ -21,11 +21,17 @@ struct Epilogue {
   struct Reductions {
   };
 
+  struct Loads {
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       stored[0][e] = acc0[e];
@@ -49,11 +55,17 @@ struct Epilogue1 {
   struct Reductions {
   };
 
+  struct Loads {
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float residual = loaded[0][e];
@@ -81,17 +93,23 @@ struct Epilogue2 {
   struct Reductions {
   };
 
+  struct Loads {
+    float residual_at[8];
+  };
+
+  __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
+    load_tile<Bf16, Single, 0>(a.residual, at, own.residual_at);
+  }
+
   template <class Vectors, class In, class Out>
   __device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,
                                                const float (&acc0)[8], const float (&acc1)[8],
                                                const float (&partner0)[8], const float (&partner1)[8],
-                                               const In& loaded, Out& stored, Reductions& reductions) {
-    float residual_at[8];
-    load_tile<Bf16, Single, 0>(a.residual, at, residual_at);
+                                               const Loads& own, const In& loaded, Out& stored, Reductions& reductions) {
     float out_values[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const float residual = residual_at[e];
+      const float residual = own.residual_at[e];
       const float out = acc0[e] + residual;
       out_values[e] = out;
     }

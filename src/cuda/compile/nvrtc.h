@@ -32,9 +32,9 @@ std::string compile_options(std::string_view arch);
 std::string kernel_symbol(std::string_view name);
 
 /// Compiles `text`, whose includes are files of src/cuda/device by their path there. `name` is what the compiler's
-/// messages call it, and kernel_symbol(name) its entry. Thread-safe. Errors: NotImplementedError when no NVRTC is found, with the places looked at and the
-/// cure, or when it cannot target `arch`; ValueError when CODA_NVRTC names no usable library; InternalError with the
-/// compiler's log when the text does not compile.
+/// messages call it, and kernel_symbol(name) its entry. Thread-safe. Errors: NotImplementedError when no NVRTC is
+/// found, with the places looked at and the cure, or when it cannot target `arch`; ValueError when CODA_NVRTC names no
+/// usable library; InternalError with the compiler's log when the text does not compile.
 Cubin compile(std::string_view name, std::string_view text, std::string_view arch);
 
 }  // namespace coda::cuda

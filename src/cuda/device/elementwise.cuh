@@ -21,6 +21,11 @@ struct Group {
   static constexpr int kCols = kHead % 16 == 0 ? kHead : kHead * (16 / kEight);
   static constexpr int kHeads = kCols / kHead;
   static constexpr int kUnrolled = kHeads > 1 ? kCols / 16 : 4;
+  // Chunks that are read before the first of them is computed: bytes on their way hide how long the way is.
+  static constexpr int kArrays = static_cast<int>(sizeof(typename Program::Loads) / sizeof(float[8]));
+  static constexpr int kRegisters = Program::kSpans > 0 || Program::kColumns > 0 ? 1 : kArrays > 2 ? 2 : 4;
+  static constexpr int kAhead = kCols % 64 == 0 ? kRegisters : kCols % 32 == 0 && kRegisters > 1 ? 2 : 1;
+  static constexpr int kBatches = kHeads > 1 ? kCols / 16 / kAhead : 1;  // of the group, unrolled
 };
 
 __device__ __forceinline__ Position in_its_group(Position at, i32 in_group) {
@@ -107,33 +112,52 @@ __device__ __forceinline__ void store_columns(const typename Program::Arguments&
   __syncthreads();
 }
 
-// The thread's part of a span that begins at (row, col): `row` is the block's first.
-template <class Program, int Span>
-__device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col) {
-  constexpr int kGroup = Group<Program>::kCols;
-  __shared__ float lines[kAtLeastOne<Program::kColumns>][kLines][kGroup];
+// The thread's part of a span that begins at (row, col): `row` is the block's first. Inside: all of its 64 rows and
+// `Span` columns exist. lines: the block's, of reductions down columns.
+template <class Program, int Span, bool Inside>
+__device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col, float* lines) {
+  constexpr int kGroup = Group<Program>::kCols, kAhead = Group<Program>::kAhead, kBatch = kAhead * 16;
   const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2), warp = static_cast<i32>(threadIdx.x / 32);
   const i32 own_row = row + warp * 16 + static_cast<i32>(lane_id() / 4);
   const auto position_of = [&](i32 in_tile) {
     return Position{own_row, col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
-                    in_tile, in_tile + 16 == Span,    false};
+                    in_tile, in_tile + 16 == Span,    Inside, Inside};
   };
-  ElementwiseVectors<Program> vectors{a, {}, {}, lines[0][warp]};
+  typename Program::Loads loads[kAhead];
+  const auto read = [&](i32 first) {
+#pragma unroll
+    for (int c = 0; c < kAhead; ++c) Program::load(a, position_of(first + c * 16), loads[c]);
+  };
+  read(0);  // before the vectors are waited for
+  ElementwiseVectors<Program> vectors{a, {}, {}, lines + warp * kGroup};
   if constexpr (Program::kCols > 0) Program::cols(a, position_of(0), vectors.cols);
   typename Program::Reductions reductions;
   const float none[8] = {};
   float nothing[1][8];
   for (i32 first = 0; first < Span; first += kGroup) {
     if constexpr (Program::kSpans > 0) sum_group<Program>(a, vectors, first, position_of);
-#pragma unroll Group < Program> ::kUnrolled
-    for (i32 in_group = 0; in_group < kGroup; in_group += 16) {
-      const Position at = position_of(first + in_group);
-      vectors.chunk = at.chunk_col;
-      vectors.in_group = in_group;
-      Program::chunk(a, at, vectors, none, none, none, none, nothing, nothing, reductions);
+#pragma unroll Group < Program> ::kBatches
+    for (i32 batch = 0; batch < kGroup; batch += kBatch) {
+      if (first + batch > 0) read(first + batch);
+#pragma unroll
+      for (int c = 0; c < kAhead; ++c) {
+        const Position at = position_of(first + batch + c * 16);
+        vectors.chunk = at.chunk_col;
+        vectors.in_group = batch + c * 16;
+        Program::chunk(a, at, vectors, none, none, none, none, loads[c], nothing, nothing, reductions);
+      }
     }
-    if constexpr (Program::kColumns > 0) store_columns<Program>(a, lines[0][0], row, col + first);
+    if constexpr (Program::kColumns > 0) store_columns<Program>(a, lines, row, col + first);
   }
+}
+
+template <class Program, int Span>
+__device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col) {
+  __shared__ float lines[kAtLeastOne<Program::kColumns> * kLines * Group<Program>::kCols];
+  if (row + kElementwiseRows <= a.rows && col + Span <= a.cols)
+    run_span<Program, Span, true>(a, row, col, lines);
+  else
+    run_span<Program, Span, false>(a, row, col, lines);
 }
 
 template <class Program, int Span>

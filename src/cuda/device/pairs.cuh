@@ -20,6 +20,8 @@ struct Halves {
   static constexpr bool kAny = true;
   static constexpr int kDistance = Width / 2;
   static constexpr bool kOctets = Head % 8 == 0 && kDistance % 8 == 0;
+  static constexpr bool kByTwo =
+      Head % 2 == 0 && kDistance % 2 == 0;  // two columns of a thread have neighbours as partners
 
   __device__ __forceinline__ static constexpr Member member(i32 col) {
     return col % Head < kDistance ? Member::First : col % Head < Width ? Member::Second : Member::Rest;
@@ -40,6 +42,7 @@ struct Interleaved {
   static constexpr bool kAny = true;
   static constexpr int kDistance = 1;
   static constexpr bool kOctets = Head % 8 == 0 && Width % 8 == 0;
+  static constexpr bool kByTwo = false;
 
   __device__ __forceinline__ static constexpr Member member(i32 col) {
     return col % Head >= Width ? Member::Rest : col % Head % 2 == 0 ? Member::First : Member::Second;
@@ -106,13 +109,24 @@ __device__ __forceinline__ float partner_of(const float (&acc)[Count], int begin
 }
 
 // The partners of the thread's eight elements of a tile operand, whose columns repeat after `Period` (0: never).
-template <class Element, class Pairs, int Period>
+template <class Element, class Access, class Pairs, int Period>
 __device__ __forceinline__ void load_partner_tile(const Matrix& from, const Position& at, float (&values)[8]) {
 #pragma unroll
-  for (int e = 0; e < 8; ++e) {
+  for (int e = 0; e < 8; e += 2) {
     const i32 row = global_row(at, row_of(e)), own = global_col(at, col_of(e));
-    const i32 col = own + to_partner<Pairs>(at, col_of(e)), entry = Period > 0 ? col % (Period > 0 ? Period : 1) : col;
-    values[e] = row < at.rows && own < at.cols ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
+    if (kSame<Access, Paired> && Pairs::kByTwo && Period == 0 && at.inside) {
+      const Pair<Element> both = pair_at<Element>(from, row, own + to_partner<Pairs>(at, col_of(e)));
+      values[e] = Element::widen(both.first);
+      values[e + 1] = Element::widen(both.second);
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const i32 col = own + i + to_partner<Pairs>(at, col_of(e + i));
+      const i32 entry = Period > 0 ? col % (Period > 0 ? Period : 1) : col;
+      const bool exists = at.inside || (row < at.rows && own + i < at.cols);
+      values[e + i] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
+    }
   }
 }
 
@@ -122,7 +136,7 @@ __device__ __forceinline__ void load_pair_tile(const Matrix& from, const Positio
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
-    const bool exists = row < at.rows && col < at.cols && !Pairs::is_rest(at, col_of(e));
+    const bool exists = (at.inside || (row < at.rows && col < at.cols)) && !Pairs::is_rest(at, col_of(e));
     const i32 pair = Pairs::pair_of(col + to_first<Pairs>(at, col_of(e)));
     const i32 entry = Period > 0 ? pair % (Period > 0 ? Period : 1) : pair;
     values[e] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;

@@ -18,6 +18,7 @@ struct Position {
   i32 in_tile;    // the same, counted from the tile's first column: a constant of the unrolled loops
   bool last;      // of the tile's chunks in these rows
   bool whole;     // a constant too: all columns of the tile exist
+  bool inside;    // and this one: all rows too
 
   // The chunk ends a group of `width` columns; tiles begin with one.
   __device__ __forceinline__ bool ends(i32 width) const { return (in_tile + 16) % width == 0; }
@@ -47,6 +48,17 @@ struct Matrix {
 template <class Element>
 __device__ __forceinline__ typename Element::Storage* element(const Matrix& m, i64 row, i64 col) {
   return static_cast<typename Element::Storage*>(m.data) + row * m.row_stride + col * m.col_stride;
+}
+
+// Two neighbouring columns of one row, of a tile that is Paired.
+template <class Element>
+struct alignas(2 * sizeof(typename Element::Storage)) Pair {
+  typename Element::Storage first, second;
+};
+
+template <class Element>
+__device__ __forceinline__ Pair<Element>& pair_at(const Matrix& m, i64 row, i32 col) {
+  return *reinterpret_cast<Pair<Element>*>(static_cast<typename Element::Storage*>(m.data) + row * m.row_stride + col);
 }
 
 // One entry of a row vector; 0 where there is none.
@@ -83,30 +95,23 @@ __device__ __forceinline__ float load_scalar(const Matrix& from) {
 struct Paired {};
 struct Single {};
 
-template <class Element>
-struct alignas(2 * sizeof(typename Element::Storage)) Pair {
-  typename Element::Storage first, second;
-};
-
 // The thread's eight elements of a tile operand. Its columns repeat after `Period` (0: never).
 template <class Element, class Access, int Period>
 __device__ __forceinline__ void load_tile(const Matrix& from, const Position& at, float (&values)[8]) {
 #pragma unroll
   for (int e = 0; e < 8; e += 2) {
     const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
-    values[e] = values[e + 1] = 0.f;
-    if (row >= at.rows || col >= at.cols) continue;
-    if (kSame<Access, Paired> && Period == 0 && col + 1 < at.cols) {
-      const auto both = *reinterpret_cast<const Pair<Element>*>(element<Element>(from, row, col));
+    if (kSame<Access, Paired> && Period == 0 && (at.inside || (row < at.rows && col + 1 < at.cols))) {
+      const Pair<Element> both = pair_at<Element>(from, row, col);
       values[e] = Element::widen(both.first);
       values[e + 1] = Element::widen(both.second);
-    } else {
+      continue;
+    }
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        if (col + i >= at.cols) continue;
-        const i32 entry = Period > 0 ? (col + i) % (Period > 0 ? Period : 1) : col + i;
-        values[e + i] = Element::widen(*element<Element>(from, row, entry));
-      }
+    for (int i = 0; i < 2; ++i) {
+      const i32 entry = Period > 0 ? (col + i) % (Period > 0 ? Period : 1) : col + i;
+      const bool exists = at.inside || (row < at.rows && col + i < at.cols);
+      values[e + i] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
     }
   }
 }
@@ -116,15 +121,14 @@ __device__ __forceinline__ void store_tile(const Matrix& to, const Position& at,
 #pragma unroll
   for (int e = 0; e < 8; e += 2) {
     const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
-    if (row >= at.rows || col >= at.cols) continue;
-    if (kSame<Access, Paired> && col + 1 < at.cols) {
-      *reinterpret_cast<Pair<Element>*>(element<Element>(to, row, col)) = {Element::narrow(values[e]),
-                                                                           Element::narrow(values[e + 1])};
-    } else {
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        if (col + i < at.cols) *element<Element>(to, row, col + i) = Element::narrow(values[e + i]);
+    if (kSame<Access, Paired> && (at.inside || (row < at.rows && col + 1 < at.cols))) {
+      pair_at<Element>(to, row, col) = {Element::narrow(values[e]), Element::narrow(values[e + 1])};
+      continue;
     }
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (at.inside || (row < at.rows && col + i < at.cols))
+        *element<Element>(to, row, col + i) = Element::narrow(values[e + i]);
   }
 }
 

@@ -20,55 +20,61 @@ void ProgramEmitter::emit_chunk_parameters(const std::string& last) {
   emit_kept();
 }
 
+void ProgramEmitter::emit_loads() {
+  std::vector<TileLoad> loads = tile_loads();
+  each_store([&](int operand, NodeId) {
+    if (program_.operand(operand).role == Role::Accumulate && is_tile(operand) && !is_staged(operand))
+      loads.push_back(tile_load(operand, before_[operand] = scope_.unique(program_.operand(operand).name + "_before")));
+  });
+  out_.line();
+  out_.open("struct Loads");
+  for (const TileLoad& load : loads) out_.line("float ", load.array, "[8];");
+  out_.close(";");
+  out_.line();
+  out_.open("__device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own)");
+  for (const TileLoad& load : loads) out_.line(load.call, "own.", load.array, ");");
+  out_.close();
+}
+
 void ProgramEmitter::emit_chunk() {
   look_at(stored_nodes(program_));
+  loads_ = "own.";
+  emit_loads();
   out_.line();
   out_.line("template <class Vectors, class In, class Out>");
   out_.line(
       "__device__ __forceinline__ static void chunk(const Arguments& a, const Position& at, const Vectors& vectors,");
-  emit_chunk_parameters("const In& loaded, Out& stored, Reductions& reductions");
-  emit_tile_loads();
-  emit_accumulated_loads();
+  emit_chunk_parameters("const Loads& own, const In& loaded, Out& stored, Reductions& reductions");
   emit_tiles();
   emit_tile_stores();
   out_.close();
 }
 
-void ProgramEmitter::emit_tile_loads() {
+std::vector<ProgramEmitter::TileLoad> ProgramEmitter::tile_loads() {
   const auto named = [&](std::map<NodeId, std::string>& names, NodeId id, const std::string& of) -> std::string& {
     std::string& name = names[id];
     return name.empty() ? name = scope_.unique(of + "_at") : name;
   };
+  std::vector<TileLoad> loads;
   for (const NodeId id : scope_.nodes(Shape::Tile)) {
     const Node& node = program_.node(id);
     if (node.kind != NodeKind::Load || !is_seen(id) || staged_in_.contains(node.index)) continue;
-    emit_tile_load(node.index, named(arrays_, id, scope_.value(id)));
-    if (has_partner(id)) emit_partner_load(node.index, named(partner_arrays_, id, scope_.partner(id)));
+    loads.push_back(tile_load(node.index, named(arrays_, id, scope_.value(id))));
+    if (has_partner(id)) loads.push_back(partner_load(node.index, named(partner_arrays_, id, scope_.partner(id))));
   }
+  return loads;
 }
 
-void ProgramEmitter::emit_accumulated_loads() {
-  each_store([&](int operand, NodeId) {
-    if (program_.operand(operand).role == Role::Accumulate && is_tile(operand) && !is_staged(operand))
-      emit_tile_load(operand, before_[operand] = scope_.unique(program_.operand(operand).name + "_before"));
-  });
+ProgramEmitter::TileLoad ProgramEmitter::tile_load(int operand, const std::string& name) const {
+  const Operand& from = program_.operand(operand);
+  const std::string_view how = from.pairing.is_none() ? access_name(access_of(operand)) : "Pairs";
+  return {name, concat(from.pairing.is_none() ? "load_tile<" : "load_pair_tile<", scope_.element(operand), ", ", how,
+                       ", ", from.period, ">(a.", scope_.argument(operand), ", at, ")};
 }
 
-void ProgramEmitter::emit_tile_load(int operand, const std::string& name) {
-  out_.line("float ", name, "[8];");
-  if (!program_.operand(operand).pairing.is_none()) {
-    out_.line("load_pair_tile<", scope_.element(operand), ", Pairs, ", program_.operand(operand).period, ">(a.",
-              scope_.argument(operand), ", at, ", name, ");");
-    return;
-  }
-  out_.line("load_tile<", scope_.element(operand), ", ", access_name(access_of(operand)), ", ",
-            program_.operand(operand).period, ">(a.", scope_.argument(operand), ", at, ", name, ");");
-}
-
-void ProgramEmitter::emit_partner_load(int operand, const std::string& name) {
-  out_.line("float ", name, "[8];");
-  out_.line("load_partner_tile<", scope_.element(operand), ", Pairs, ", program_.operand(operand).period, ">(a.",
-            scope_.argument(operand), ", at, ", name, ");");
+ProgramEmitter::TileLoad ProgramEmitter::partner_load(int operand, const std::string& name) const {
+  return {name, concat("load_partner_tile<", scope_.element(operand), ", ", access_name(access_of(operand)),
+                       ", Pairs, ", program_.operand(operand).period, ">(a.", scope_.argument(operand), ", at, ")};
 }
 
 void ProgramEmitter::emit_tiles() {
@@ -94,7 +100,7 @@ void ProgramEmitter::emit_tile_node(NodeId id, const Node& node) {
   };
   if (node.kind == NodeKind::Load) {
     line(loaded(id, node.index));
-    partner_line(partner_arrays_[id] + "[e]");
+    partner_line(loads_ + partner_arrays_[id] + "[e]");
   }
   if (node.kind == NodeKind::SpanReduce)
     line(concat("vectors.template span<", std::ranges::find(spans_, id) - spans_.begin(), ">(at, e)"));
@@ -127,14 +133,14 @@ void ProgramEmitter::emit_element_store(int operand, NodeId value) {
 
 std::string ProgramEmitter::loaded(NodeId id, int operand) const {
   const auto staged = staged_in_.find(operand);
-  return staged != staged_in_.end() ? concat("loaded[", staged->second, "][e]") : arrays_.at(id) + "[e]";
+  return staged != staged_in_.end() ? concat("loaded[", staged->second, "][e]") : loads_ + arrays_.at(id) + "[e]";
 }
 
 std::string ProgramEmitter::before(int operand) const {
   if (program_.operand(operand).role != Role::Accumulate) return "";
   const auto staged = staged_in_.find(operand);
   if (staged != staged_in_.end()) return concat("loaded[", staged->second, "][e] + ");
-  return is_staged(operand) ? "" : before_.at(operand) + "[e] + ";
+  return is_staged(operand) ? "" : loads_ + before_.at(operand) + "[e] + ";
 }
 
 void ProgramEmitter::emit_tile_stores() {

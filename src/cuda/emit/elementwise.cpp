@@ -1,10 +1,12 @@
 #include "cuda/emit/elementwise.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/integers.h"
 #include "cuda/emit/distinct.h"
 #include "cuda/emit/kernel.h"
+#include "cuda/emit/needs.h"
 
 namespace coda::cuda {
 namespace {
@@ -32,6 +34,15 @@ void emit_params(Writer& out, const std::vector<SegmentSpec>& segments, const st
     out.close(";");
   }
   out.line("static_assert(sizeof(KernelParams) == ", size, ", \"the host lays it out alike\");");
+}
+
+// Of a multiprocessor, by the registers of a program. Four leave 128 a thread, which hold what a light one reads ahead,
+// and have enough bytes on their way; what sums heads or columns is left as many as it takes.
+int blocks_at_once(const std::vector<SegmentSpec>& segments) {
+  const bool is_light = std::ranges::all_of(segments, [](const SegmentSpec& segment) {
+    return span_sums(segment.program).empty() && column_reductions(segment.program).empty();
+  });
+  return is_light ? 4 : 1;
 }
 
 }  // namespace
@@ -65,7 +76,7 @@ std::string emit_elementwise(const std::vector<SegmentSpec>& segments) {
   out.line();
   out.line("}  // namespace coda");
   out.line();
-  emit_entry(out, "kElementwiseThreads, 1", "KernelParams", run);
+  emit_entry(out, concat("kElementwiseThreads, ", blocks_at_once(segments)), "KernelParams", run);
   return out.take();
 }
 

@@ -38,8 +38,8 @@ std::string kernel_name(const KernelSpec& spec);
 /// rows and columns each block copies.
 std::string emit_copy();
 
-/// The entry every kernel ends with, called what compile/nvrtc.h's kernel_symbol says: it hands its one parameter, of type `params`, to `function`, both of namespace
-/// coda. `bounds`: what stands in __launch_bounds__.
+/// The entry every kernel ends with, called what compile/nvrtc.h's kernel_symbol says: it hands its one parameter, of
+/// type `params`, to `function`, both of namespace coda. `bounds`: what stands in __launch_bounds__.
 void emit_entry(Writer& out, std::string_view bounds, std::string_view params, std::string_view function);
 inline constexpr int kCopyThreads = 256;
 inline constexpr int kCopyTile = 64;

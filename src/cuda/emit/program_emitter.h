@@ -57,10 +57,16 @@ class ProgramEmitter {
   // every such function begins with.
   void emit_chunk_parameters(const std::string& last);
   void emit_chunk();
-  void emit_tile_loads();
-  void emit_tile_load(int operand, const std::string& name);
-  void emit_partner_load(int operand, const std::string& name);
-  void emit_accumulated_loads();
+  // What a thread loads of a Tile by itself: an array of eight, and the call that fills it.
+  struct TileLoad {
+    std::string array, call;
+  };
+  std::vector<TileLoad> tile_loads();
+  // Those, and what stores that add are added to, as a struct and a function of its own, so that several chunks can be
+  // read before the first is computed.
+  void emit_loads();
+  TileLoad tile_load(int operand, const std::string& name) const;
+  TileLoad partner_load(int operand, const std::string& name) const;
   void emit_tiles();
   void emit_tile_node(NodeId id, const Node& node);
   void emit_element_store(int operand, NodeId value);
@@ -87,6 +93,7 @@ class ProgramEmitter {
   Scope scope_;
   const Program& program_;
   const std::vector<NodeId> spans_, columns_;
+  std::string loads_;  // what stands before the arrays of loads where they are used
   std::map<int, std::string> before_, arrays_of_;
   std::map<NodeId, std::string> arrays_, partner_arrays_;
   std::map<int, int> staged_in_, staged_out_;

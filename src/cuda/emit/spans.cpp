@@ -27,7 +27,10 @@ void ProgramEmitter::emit_terms(std::size_t which) {
   out_.line("__device__ __forceinline__ static void terms(Constant<", which,
             ">, const Arguments& a, const Position& at, const Vectors& vectors,");
   emit_chunk_parameters("float (&terms)[8]");
-  emit_tile_loads();
+  for (const TileLoad& load : tile_loads()) {
+    out_.line("float ", load.array, "[8];");
+    out_.line(load.call, load.array, ");");
+  }
   out_.margin("#pragma unroll");
   out_.open("for (int e = 0; e < 8; ++e)");
   for (const NodeId id : scope_.nodes(Shape::Tile))

@@ -63,6 +63,18 @@ void expect_segments(GoldenFiles& files) {
                          segments, {.tile_n = 64, .ping_pong = true}));
 }
 
+// The pass over the logits of a chunk: one segment.
+void expect_pass(GoldenFiles& files) {
+  for (const testing_support::BackwardCase& each : testing_support::backward_cases()) {
+    if (each.name != "lse_logits") continue;
+    const Program program = differentiate(each.forward, each.wrt, each.cotangents, each.options).program;
+    constexpr std::int64_t kCols[] = {512};
+    const std::vector<Segment> segments{{program, invented_operands(program, 1024, kCols[0], DType::BF16)}};
+    files.expect("elementwise", cuda::emit_elementwise(
+                                    cuda::specialise_elementwise(bind_elementwise("golden", 1024, kCols, segments))));
+  }
+}
+
 // The passes over q, k and v of a layer's backward: three segments, two programs.
 void expect_side_by_side(GoldenFiles& files) {
   std::vector<Segment> segments;
@@ -85,6 +97,7 @@ TEST(GoldenKernels, AreTheLibrarys) {
   for (const auto& [name, program] : epilogues::library()) files.expect(name, kernel_of(program));
   expect_backwards(files);
   expect_segments(files);
+  expect_pass(files);
   expect_side_by_side(files);
   files.expect_no_others();
 }

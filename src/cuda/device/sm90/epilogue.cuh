@@ -36,8 +36,10 @@ __device__ __forceinline__ void run_program(const typename C::Params& p, const t
         if (chunk + 1 == C::kSub / 16) inputs.end(staging);
         const Position at = position_of(arguments, tile, row, in_tile, in_tile + 16 == C::kOutputTileN, Whole);
         const auto own = Accumulators::of<C, typename Program::Pairs>(acc[block], at);
+        typename Program::Loads loads;
+        Program::load(arguments, at, loads);
         Program::chunk(arguments, at, ChunkVectors<C, Program>(vectors, spans, block, in_tile), own.acc0, own.acc1,
-                       own.partner0, own.partner1, in, out, reductions);
+                       own.partner0, own.partner1, loads, in, out, reductions);
         outputs.put(chunk, out);
       }
       outputs.send(outputs_of_segment, staging, warp, row, tile.col + sub);

@@ -174,7 +174,8 @@ class EmulatedTile {
                       col,
                       in_tile,
                       in_tile + 16 == C::kOutputTileN,
-                      col_ + C::kOutputTileN <= a.cols};
+                      col_ + C::kOutputTileN <= a.cols,
+                      false};
     };
     float cols[kAtLeastOne<C::kCols>][2] = {};
     if constexpr (Program::kCols > 0) Program::cols(a, at(0), cols);
@@ -218,7 +219,9 @@ class EmulatedTile {
       for (int i = 0; i < Inputs::kCount; ++i)
         in[i][e] = load_element(content(p_.inputs[segment_ * C::kInputMaps + i]), global_col(at, col_of(e)),
                                 global_row(at, row_of(e)));
-    Program::chunk(a, at, vectors, own.acc[0], own.acc[1], own.partner[0], own.partner[1], in, out, reductions);
+    typename Program::Loads loads;
+    Program::load(a, at, loads);
+    Program::chunk(a, at, vectors, own.acc[0], own.acc[1], own.partner[0], own.partner[1], loads, in, out, reductions);
     for_each_constant<Outputs::kCount>([&](auto output) {
       using Element = typename ElementAt<decltype(output)::value, Outputs>::Type;
       for (int e = 0; e < 8; ++e)
