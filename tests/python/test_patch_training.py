@@ -6,12 +6,7 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from patched import draw_batch, make_model, step, train
-
-
-def gradients_equal(ours, theirs):
-    return torch.equal(ours[0], theirs[0]) and ours[1].keys() == theirs[1].keys() and all(
-        torch.equal(gradient, theirs[1][name]) for name, gradient in ours[1].items())
+from patched import draw_batch, gradients_equal, make_model, step, train
 
 
 @pytest.mark.parametrize("is_checkpointed", [False, True], ids=["", "checkpointed"])
