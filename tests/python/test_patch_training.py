@@ -120,7 +120,7 @@ def test_main_gradients_are_added_to():
 def test_main_gradients_are_refused_in_a_graph():
     model, batch = make_model(use_cache=False), draw_batch()
     coda.patch(model, main_grad=True)
-    with pytest.raises(Exception, match="segment: main_grad is set under torch.compile, expected eager mode"):
+    with pytest.raises(Exception, match="LlamaModel: main_grad is set under torch.compile, expected eager mode"):
         step(torch.compile(model, fullgraph=True, backend="aot_eager"), batch)
 
 
