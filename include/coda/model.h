@@ -60,7 +60,8 @@ class LlamaModel {
   /// outside [0,V).
   Tensor logits(const TensorView& tokens, const Execution& where = {}) const;
 
-  /// Cross entropy of predicting targets[t] from tokens[0…t]; logits are never stored.
+  /// Cross entropy of predicting targets[t] from tokens[0…t]; logits are never stored. Errors: ValueError for a loss
+  /// that f16 has no number for.
   Loss loss(const TensorView& tokens, const TensorView& targets, LossReduction reduction = LossReduction::Mean,
             std::int64_t ignore_index = -100, const Execution& where = {}) const;
 
@@ -71,7 +72,8 @@ class LlamaModel {
   /// parameter's shape, in f32 or in its dtype. The others are frozen: no product is run for them, nor for layers below
   /// all of `gradients`. The gradient by a tied head is part of that by the embedding. tokens, targets: (T,), all
   /// sequences one behind the other. On a GPU it waits for the losses. Two runs give the same bits. Errors: ValueError,
-  /// TypeError, IndexError before anything is written.
+  /// TypeError, IndexError before anything is written, among them what f16 has no numbers for: a stream or a share of
+  /// the gradient beyond its range.
   Loss loss_and_gradients(const TensorView& tokens, const TensorView& targets, const Operands& gradients,
                           const TrainingOptions& options = {}, const Execution& where = {}) const;
 

@@ -101,7 +101,8 @@ struct HeadBackward {
   Loss loss;
   StreamGradient stream;
 };
-/// lm_head_loss and its backward at once, over chunks of tokens: three products. into: (V,d). Errors: as lm_head_loss.
+/// lm_head_loss and its backward at once, over chunks of tokens: three products. into: (V,d). Errors: as lm_head_loss;
+/// ValueError in f16 for a factor whose share of a token is no normal number.
 HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& norm, const TensorView& weight,
                                    const TensorView& targets, const HeadOptions& options = {},
                                    const MainGradient& into = {}, const Execution& where = {});

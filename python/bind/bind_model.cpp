@@ -149,7 +149,8 @@ void bind_llama(nb::module_& m) {
       .def("logits", &logits, "tokens"_a,
            "(T, V) f32 logits of one sequence, on the model's device. Raises IndexError for a token outside [0, V).")
       .def("loss", &loss, "tokens"_a, "targets"_a, "reduction"_a = "mean", "ignore_index"_a = -100,
-           "Cross entropy of predicting targets[t] from tokens[0..t]; the logits are never stored.")
+           "Cross entropy of predicting targets[t] from tokens[0..t]; the logits are never stored. Raises ValueError "
+           "for a loss that f16 has no number for.")
       .def("observe_layers", &observe_layers, "tokens"_a, "observer"_a,
            "Calls observer(index, hidden) with the (T, d) state: index 0 is the embedding, then after each layer.")
       .def("generate", &generate, "prompt"_a, "count"_a, "on_token"_a = nb::none(), nb::kw_only(),

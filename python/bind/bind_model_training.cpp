@@ -154,8 +154,8 @@ void bind_model_training(nb::class_<ModelObject>& model) {
           "chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.\n\n"
           "A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same "
           "bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits "
-          "for "
-          "the losses. Raises ValueError, TypeError and IndexError before anything is written.");
+          "for the losses. Raises ValueError, TypeError and IndexError before anything is written; in f16 ValueError "
+          "for a stream, and for a factor whose share of a token, that f16 has no numbers for.");
 }
 
 }  // namespace coda::python

@@ -276,7 +276,8 @@ void bind_head(nb::module_& m) {
       "factor"_a = 1.0, "chunk_tokens"_a = 0, "into"_a = nb::none(),
       "lm_head_loss and its backward at once, over chunks of tokens: the Loss and the StreamGradient. factor: of the "
       "gradients; chunk_tokens: whose logits are in memory at a time, a multiple of 64, 0 for about 64 MB of them; "
-      "into: {'weight': (V, d)}.");
+      "into: {'weight': (V, d)}. Raises ValueError in f16 for a factor whose share of a token is below f16's normal "
+      "numbers.");
 }
 
 }  // namespace

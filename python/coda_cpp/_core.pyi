@@ -933,7 +933,7 @@ def causal_attention_backward(d_out: object, q: object, k: object, v: object, sa
 
 def lm_head_loss_backward(stream: NormedStream, norm: RmsNorm, weight: object, targets: object, reduction: str = 'mean', ignore_index: int = -100, *, factor: float = 1.0, chunk_tokens: int = 0, into: object | None = None) -> tuple:
     """
-    lm_head_loss and its backward at once, over chunks of tokens: the Loss and the StreamGradient. factor: of the gradients; chunk_tokens: whose logits are in memory at a time, a multiple of 64, 0 for about 64 MB of them; into: {'weight': (V, d)}.
+    lm_head_loss and its backward at once, over chunks of tokens: the Loss and the StreamGradient. factor: of the gradients; chunk_tokens: whose logits are in memory at a time, a multiple of 64, 0 for about 64 MB of them; into: {'weight': (V, d)}. Raises ValueError in f16 for a factor whose share of a token is below f16's normal numbers.
     """
 
 class SavedQkv:
@@ -1057,7 +1057,7 @@ class LlamaModel:
 
     def loss(self, tokens: object, targets: object, reduction: str = 'mean', ignore_index: int = -100) -> Loss:
         """
-        Cross entropy of predicting targets[t] from tokens[0..t]; the logits are never stored.
+        Cross entropy of predicting targets[t] from tokens[0..t]; the logits are never stored. Raises ValueError for a loss that f16 has no number for.
         """
 
     def observe_layers(self, tokens: object, observer: object) -> None:
@@ -1083,7 +1083,7 @@ class LlamaModel:
         gradients: a dict of tensors they are added to, each of its parameter's shape, in f32 or in its dtype; what it leaves out is frozen, and no product is run for it. None: new tensors, of all parameters or of those `trainable` names, in `dtype` or in each parameter's.
         reduction: 'mean' over the targets that are not ignore_index, or 'sum'. factor: of the gradients, 1/steps where they are accumulated over steps. policy: 'fast' keeps the MLP's activation, 'lean' makes it again. stream_gradient: 'stream' rounds the gradient by the residual stream to the stream's dtype at each residual sum, 'f32' keeps it in f32 from layer to layer. chunk_tokens: whose logits are in memory at a time, a multiple of 64; 0: about 64 MB of them.
 
-        A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits for the losses. Raises ValueError, TypeError and IndexError before anything is written.
+        A model with share=True reads its weights where the caller's optimizer changes them. Two runs give the same bits. On a GPU the model's weights are bf16 or f16, gradients that are made are on it, and the call waits for the losses. Raises ValueError, TypeError and IndexError before anything is written; in f16 ValueError for a stream, and for a factor whose share of a token, that f16 has no numbers for.
         """
 
 def set_num_threads(count: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 from .errors import TypeError
@@ -18,7 +19,8 @@ from .patching import families
 
 
 class Row(NamedTuple):
-    """Errors of one quantity against fp64: ‖value − exact‖ ÷ ‖exact‖."""
+    """Errors of one quantity against fp64: ‖value − exact‖ ÷ ‖exact‖. Where that is 0 ÷ 0, the gradient of what nothing
+    depends on, the error is 0; of any other value in the place of an exact 0 it is infinite."""
 
     name: str
     ours: float
@@ -26,7 +28,9 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        return self.ours / self.stock if self.stock else (1.0 if self.ours == 0 else float("inf"))
+        if self.ours == self.stock:  # 0 ÷ 0 and ∞ ÷ ∞ among them
+            return 1.0
+        return self.ours / self.stock if self.stock else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +43,8 @@ class Check:
 
     @property
     def worst(self) -> Row:
-        """The row whose error is largest, measured by stock's."""
-        return max(self.rows, key=lambda row: row.ratio)
+        """The row whose error is largest, measured by stock's; NaN is larger than anything."""
+        return max(self.rows, key=lambda row: (math.isnan(row.ratio), row.ratio))
 
     def __str__(self):
         width = max(len(row.name) for row in self.rows)
@@ -52,7 +56,7 @@ class Check:
 
         table = Table("against fp64", "ours", "stock", "ratio")
         for row in self.rows:
-            style = "red" if row.ratio > 2 else None
+            style = None if row.ratio <= 2 else "red"
             table.add_row(row.name, f"{row.ours:.2e}", f"{row.stock:.2e}", f"{row.ratio:.2f}", style=style)
         return table
 
@@ -78,7 +82,7 @@ def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     ours, exact = copy.deepcopy(stock), copy.deepcopy(stock).double()
     report = patching.patch(ours, policy=policy, strict=True)
     truth, got, theirs = (_step(each, batch) for each in (exact, ours, stock))
-    return Check([Row(name, _error(got[name], value), _error(theirs[name], value)) for name, value in truth.items()], report)
+    return Check([Row(name, relative_error(got[name], value), relative_error(theirs[name], value)) for name, value in truth.items()], report)
 
 
 def _step(model, batch):
@@ -109,6 +113,13 @@ def _part(name):
     return f"layer {words[words.index('layers') + 1]}" if "layers" in words else words[-2]
 
 
-def _error(value, exact):
-    differences = sum((v.double() - e).square().sum() for v, e in zip(value, exact))
-    return float((differences / sum(e.square().sum() for e in exact)).sqrt())
+def relative_error(value, exact):
+    """‖value − exact‖ ÷ ‖exact‖ over lists of tensors, as a Row defines it."""
+    difference, size = _norm(v.double() - e for v, e in zip(value, exact)), _norm(exact)
+    if size == 0:
+        return difference * math.inf if difference else 0.0  # of a NaN, NaN
+    return difference / size
+
+
+def _norm(tensors):
+    return math.sqrt(sum(float(tensor.square().sum()) for tensor in tensors))

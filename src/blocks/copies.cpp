@@ -23,4 +23,8 @@ Tensor copied(const TensorView& matrix, DType dtype, const Execution& where) {
   return copy;
 }
 
+Tensor on_host(const Tensor& tensor, const Execution& where) {
+  return tensor.view().device().kind == DeviceKind::Cpu ? tensor : Tensor::copy_to(tensor, {}, where.stream);
+}
+
 }  // namespace coda

@@ -1,5 +1,6 @@
 #include "blocks/lm_head_loss.h"
 
+#include "blocks/copies.h"
 #include "blocks/indices.h"
 #include "blocks/remembered.h"
 #include "coda/build.h"
@@ -63,8 +64,7 @@ Tensor run_head(const Head& head, const HeadRows& rows, const Execution& where) 
 Loss reduced_loss(const Tensor& per_token, std::span<const std::int64_t> targets, LossReduction reduction,
                   std::int64_t ignore_index, const Execution& where) {
   Loss loss;
-  const bool on_gpu = per_token.view().device().kind != DeviceKind::Cpu;
-  loss.per_token = on_gpu ? Tensor::copy_to(per_token, {}, where.stream) : per_token;
+  loss.per_token = on_host(per_token, where);
   auto* values = loss.per_token.data<float>();
   double sum = 0;
   for (std::size_t row = 0; row < targets.size(); ++row) {

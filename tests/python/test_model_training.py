@@ -193,3 +193,40 @@ def test_mistakes_name_the_argument():
     targets[1, 2] = VOCABULARY
     refused(IndexError, f"target {VOCABULARY} in row {LENGTH + 2} is outside the vocabulary, expected 0 to {VOCABULARY - 1} "
             "or ignore_index -100", tokens, targets)
+
+
+def test_what_f16_has_no_numbers_for_is_refused():
+    model = make_model().half()
+    tokens, targets = draw_batch()
+    tokens[tokens == 96], tokens[1, 4] = 0, 96
+    with torch.no_grad():
+        model.model.embed_tokens.weight[96, 0] = 40000
+        model.model.layers[0].input_layernorm.weight[0] = 2
+    ours = to_coda(model)
+
+    def refused(call, text, *arguments, **options):
+        with pytest.raises(ValueError) as caught:
+            getattr(ours, call)(*arguments, **options)
+        assert str(caught.value) == f"{call}: {text}"
+
+    def no_number(row):
+        return (f"the loss of row {row} is NaN or infinite in f16, expected a number: x or x·γ has passed 65504, the largest "
+                "f16, or the weights hold NaN: run the model in bf16 or f32")
+
+    main = {"model.norm.weight": torch.zeros(64)}
+    refused("loss_and_gradients", no_number(LENGTH + 4), tokens, targets, main)
+    assert not main["model.norm.weight"].any()
+    refused("loss", no_number(4), tokens[1], tokens[0])
+    refused("loss_and_gradients", "factor is 0.001 over 54 tokens, 1.85185e-05 for each, expected at least 2^-14 = "
+            "6.10352e-05, the smallest normal f16: the gradient by f16 logits loses bits below it: pass factor 0.004 with "
+            "f32 gradients, and divide them by 4", tokens, targets, factor=0.001)
+
+
+def test_a_scaled_loss_in_f16():
+    """The cure the error names: the gradients are those of the factor that was refused."""
+    model = make_model()
+    tokens, targets = draw_batch()
+    _, exact = stock_gradients(copy.deepcopy(model).half().double(), tokens, targets)
+    _, got = to_coda(model.half()).loss_and_gradients(tokens, targets, factor=2**-8, dtype="f32")
+    for name, gradient in got.items():
+        assert rms(to_double(gradient) * 2**8 - exact[name]) <= 0.05 * rms(exact[name]), name

@@ -1,6 +1,7 @@
 """coda_cpp.nn: modules against the same in torch and in fp64, under transformers' names; the custom ops behind them."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -219,3 +220,41 @@ def test_mistakes_name_the_argument():
     assert refused(nn.LMHeadLoss(D, 50).half(), torch.zeros(5, D, dtype=torch.float16), torch.zeros(5, dtype=torch.int64)) == (
         "head_loss: argument 'x' is float16, expected bfloat16 or float32: the gradients are made before a loss is scaled, and "
         "float16 would lose them")
+
+
+def other_weight(module, path, **changes):
+    """The module with that weight replaced by one of another shape, dtype or device."""
+    weight = module.get_parameter(path)
+    owner, name = path.rsplit(".", 1)
+    changed = torch.zeros(changes.pop("shape", weight.shape), **({"dtype": weight.dtype} | changes))
+    setattr(module.get_submodule(owner), name, torch.nn.Parameter(changed))
+    return module
+
+
+def test_weights_that_do_not_fit():
+    x, tables = torch.zeros(1, 5, D), (torch.ones(1, 5, HEAD), torch.zeros(1, 5, HEAD))
+    linear, mlp = functools.partial(nn.RMSNormLinear, D, 8), functools.partial(nn.GatedMLP, D, F)
+    qkv = functools.partial(nn.QKVRope, D, HEADS, KV_HEADS)
+    layer = functools.partial(nn.LlamaLayer, D, F, HEADS, KV_HEADS)
+
+    def refused(kind, text, module, *more):
+        with pytest.raises(kind) as caught:
+            module(x, *more)
+        assert type(caught.value).__name__ == kind.__name__ and str(caught.value) == text
+
+    for name, weight, make, path, more in (("RMSNormLinear", "out", linear, "linear.weight", ()),
+                                           ("GatedMLP", "down", mlp, "down_proj.weight", ()),
+                                           ("QKVRope", "k", qkv, "k_proj.weight", (tables,)),
+                                           ("LlamaLayer", "o", layer, "self_attn.o_proj.weight", (tables,))):
+        refused(TypeError, f"{name}: argument 'x' is float32 and weight '{weight}' bfloat16, expected one dtype: convert one of "
+                "them", other_weight(make(), path, dtype=torch.bfloat16), *more)
+        refused(ValueError, f"{name}: argument 'x' is on cpu and weight '{weight}' on meta, expected one device: move one of "
+                "them", other_weight(make(), path, device="meta"), *more)
+    refused(ValueError, "RMSNormLinear: norm_linear: weight has shape [8, 65], expected [any, 64] (n, d, the width of the stream)",
+            other_weight(linear(), "linear.weight", shape=(8, 65)))
+    refused(ValueError, f"GatedMLP: residual_norm: weight has shape [64, 8], expected [any, {F}] (d, k, the columns of y)",
+            other_weight(mlp(), "down_proj.weight", shape=(64, 8)))
+    refused(ValueError, "QKVRope: qkv_rope_saved: q has shape [64, 65], expected [any, 64] (heads·head, d, the width of the "
+            "stream)", other_weight(qkv(), "q_proj.weight", shape=(64, 65)), tables)
+    refused(ValueError, "LlamaLayer: enter_norm: norm.weight has shape [63], expected [64] (the width that is normalised)",
+            other_weight(layer(), "input_layernorm.weight", shape=(63,)), tables)

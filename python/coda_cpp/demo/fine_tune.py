@@ -66,11 +66,11 @@ def fine_tune(loaded: Loaded, ids: torch.Tensor, steps: int, stages: Stages) -> 
         }
         losses: dict[str, list[float]] = {side: [] for side in models}
         entries = {
-            side: _stepper(model, gradients[side], pieces, losses[side]) for side, model in models.items()
+            side: stepper(model, gradients[side], pieces, losses[side]) for side, model in models.items()
         }
         speed = time_rounds(entries, baseline="stock", rounds=steps, warmup=0, on_round=tick)
-        drifts = farthest_first(_drifts(loaded.model, models["stock"], models["coda"]))
-    return Training(losses, drifts, speed, tuple(pieces[0][0].shape))
+        found = drifts(loaded.model, models["stock"], models["coda"])
+    return Training(losses, found, speed, tuple(pieces[0][0].shape))
 
 
 def farthest_first(drifts: Iterable[Drift]) -> list[Drift]:
@@ -78,8 +78,9 @@ def farthest_first(drifts: Iterable[Drift]) -> list[Drift]:
     return sorted(drifts, key=lambda drift: (math.isnan(drift.apart), drift.apart), reverse=True)
 
 
-def _stepper(model, gradients: Callable, pieces: list, losses: list[float]) -> Callable[[], None]:
-    """One step of AdamW with each call, on the next batch."""
+def stepper(model, gradients: Callable, pieces: list, losses: list[float]) -> Callable[[], None]:
+    """One step of AdamW with each call, on the next batch: `gradients` of it leaves them in the parameters and gives the
+    loss, which is added to `losses`."""
     optimizer = torch.optim.AdamW(model.parameters(), **OPTIMIZER)
     warmup = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / WARMUP))
 
@@ -89,6 +90,11 @@ def _stepper(model, gradients: Callable, pieces: list, losses: list[float]) -> C
         warmup.step()
 
     return step
+
+
+def drifts(start, reference, model) -> list[Drift]:
+    """Of each tensor of `model` from that of `reference`, which began as `start`; the farthest first."""
+    return farthest_first(_drifts(start, reference, model))
 
 
 @torch.no_grad()

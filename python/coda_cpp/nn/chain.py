@@ -6,6 +6,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+import torch
+
+from ..errors import Error, NotImplementedError, TypeError, ValueError
 from . import segment as pieces
 from .ops import segment
 
@@ -20,9 +23,10 @@ QKV_PATHS = {"next_norm": "input_layernorm.weight", "q": "self_attn.q_proj.weigh
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a chain runs. gate: 'swiglu', ...; head: columns of a head; policy: 'fast' or 'lean' (docs/training.md);
-    main_grad: gradients are added to parameters' `main_grad`, where they have one."""
+    """How a chain runs. call: what its errors begin with; gate: 'swiglu', ...; head: columns of a head; policy: 'fast'
+    or 'lean' (docs/training.md); main_grad: gradients are added to parameters' `main_grad`, where they have one."""
 
+    call: str
     gate: str
     head: int
     eps: float
@@ -30,9 +34,31 @@ class Options:
     main_grad: bool = False
 
     def run(self, attention, x, weights, cos=None, sin=None):
-        """One segment; {name: result}."""
+        """One segment; {name: result}. Raises TypeError and ValueError for weights that do not fit x or one another,
+        NotImplementedError for main_grad under torch.compile."""
+        if self.main_grad and torch.compiler.is_compiling():
+            raise NotImplementedError(f"{self.call}: main_grad is set under torch.compile, expected eager mode: a graph has no "
+                                      "parameters with attributes; patch(model) without it, or do not compile")
+        _require_alike(self.call, x, weights)
         plan = pieces.Plan(tuple(weights), self.eps, self.gate, self.head, self.policy)
-        return segment(plan, attention, x, weights, cos, sin, self.main_grad)
+        try:
+            return segment(plan, attention, x, weights, cos, sin, self.main_grad)
+        except Error as error:
+            raise type(error)(f"{self.call}: {error}") from error
+
+
+def _require_alike(call, x, weights):
+    for name, weight in weights.items():
+        if weight.device != x.device:
+            raise ValueError(f"{call}: argument 'x' is on {x.device} and weight '{name}' on {weight.device}, expected one "
+                             "device: move one of them")
+        if weight.dim() == 2 and weight.dtype != x.dtype:  # norms and biases are read in any dtype
+            raise TypeError(f"{call}: argument 'x' is {_name_of(x.dtype)} and weight '{name}' {_name_of(weight.dtype)}, "
+                            "expected one dtype: convert one of them")
+
+
+def _name_of(dtype):
+    return str(dtype).removeprefix("torch.")
 
 
 def weights_of(module, paths):

@@ -59,7 +59,7 @@ class RMSNormLinear(torch.nn.Module):
     def forward(self, x):
         rows = _rows("RMSNormLinear", x, self.linear.in_features)
         weights = chain.weights_of(self, {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"})
-        out = chain.Options("swiglu", 0, self.norm.eps).run(None, rows, weights)["out"]
+        out = chain.Options("RMSNormLinear", "swiglu", 0, self.norm.eps).run(None, rows, weights)["out"]
         return out.view(*x.shape[:-1], out.shape[-1])
 
 
@@ -81,7 +81,8 @@ class GatedMLP(torch.nn.Module):
         rows = _rows("GatedMLP", x, self.gate_proj.in_features)
         paths = {"post_norm": "norm.weight"} | {name: path.removeprefix("mlp.") for name, path in chain.MLP_PATHS.items()
                                                 if path.startswith("mlp.")}
-        found = chain.Options(self.gate, 0, self.norm.eps, self.policy).run(None, rows, chain.weights_of(self, paths))
+        options = chain.Options("GatedMLP", self.gate, 0, self.norm.eps, self.policy)
+        found = options.run(None, rows, chain.weights_of(self, paths))
         return found["x"].view(x.shape)
 
 
@@ -106,7 +107,8 @@ class QKVRope(torch.nn.Module):
         rows = _rows("QKVRope", x, self.q_proj.in_features)
         tables = _tables("QKVRope", x, positions, self.head)
         paths = {name: path.removeprefix("self_attn.") for name, path in chain.QKV_PATHS.items()} | {"next_norm": "norm.weight"}
-        found = chain.Options("swiglu", self.head, self.norm.eps).run(None, rows, chain.weights_of(self, paths), *tables)
+        options = chain.Options("QKVRope", "swiglu", self.head, self.norm.eps)
+        found = options.run(None, rows, chain.weights_of(self, paths), *tables)
         return tuple(found[name].view(*x.shape[:-1], -1) for name in "qkv")
 
 
@@ -138,7 +140,7 @@ class LlamaLayer(torch.nn.Module):
                  qk_norm=False, policy="fast", **factory):
         super().__init__()
         head = head or d // heads
-        self.options = chain.Options(gate_of("LlamaLayer", activation), head, eps, policy)
+        self.options = chain.Options("LlamaLayer", gate_of("LlamaLayer", activation), head, eps, policy)
         linear = functools.partial(torch.nn.Linear, **factory)
         self.self_attn = torch.nn.Module()
         for name, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
@@ -200,5 +202,6 @@ class LlamaModel(torch.nn.Module):
         norm, head = self.model.norm, self.lm_head.weight
         if targets is not None:
             return head_loss(x.flatten(0, 1), norm.weight, head, targets.reshape(-1), norm.eps)
-        found = chain.Options("swiglu", 0, norm.eps).run(None, x.flatten(0, 1), {"next_norm": norm.weight, "out": head})
+        options = chain.Options("LlamaModel", "swiglu", 0, norm.eps)
+        found = options.run(None, x.flatten(0, 1), {"next_norm": norm.weight, "out": head})
         return found["out"].view(*tokens.shape, -1)

@@ -109,9 +109,6 @@ segment_op.register_autograd(_segment_backward, setup_context=_setup_segment)
 def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
     """{name: tensor} of plan.results. weights: by name, in the order of plan.names; main_grad: gradients by parameters
     that have a `main_grad` are added to it, and their own `grad` stays None."""
-    if main_grad and torch.compiler.is_compiling():
-        raise NotImplementedError("segment: main_grad is set under torch.compile, expected eager mode: a graph has no "
-                                  "parameters with attributes; patch(model) without it, or do not compile")
     if not torch.is_grad_enabled():
         plan = pieces.Plan(plan.names, plan.eps, plan.gate, plan.head, "none")
     found = segment_op(attention, x, [weights[name] for name in plan.names], cos, sin, ",".join(plan.names), plan.gate,

@@ -49,8 +49,8 @@ class BaseForward(Forward):
     def __init__(self, model, report, policy, main_grad):
         super().__init__(model, report)
         config = model.config
-        self.chain = chain.Options(families.GATES[config.hidden_act], model.layers[0].self_attn.head_dim,
-                                   config.rms_norm_eps, policy, main_grad)
+        self.chain = chain.Options(type(model).__name__, families.GATES[config.hidden_act],
+                                   model.layers[0].self_attn.head_dim, config.rms_norm_eps, policy, main_grad)
 
     def __call__(self, *args, **options):
         reason = self.obstacle(options)

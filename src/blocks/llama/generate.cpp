@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "blocks/copies.h"
 #include "blocks/indices.h"
 #include "blocks/llama/state.h"
 #include "core/check.h"
@@ -54,10 +55,6 @@ NormedStream last_row(const NormedStream& stream, const Execution& where) {
     return Tensor::copy_to(view.slice(0, view.shape(0) - 1, view.shape(0)), view.device(), where.stream);
   };
   return {last(stream.x), last(stream.h), last(stream.sum_sq)};
-}
-
-Tensor on_host(const Tensor& logits, const Execution& where) {
-  return logits.view().device().kind == DeviceKind::Cpu ? logits : Tensor::copy_to(logits, {}, where.stream);
 }
 
 /// exp((logit − largest) / temperature) of each token.

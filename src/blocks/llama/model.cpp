@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "blocks/f16_range.h"
 #include "blocks/indices.h"
 #include "blocks/llama/config.h"
 #include "blocks/llama/state.h"
@@ -92,8 +93,10 @@ Loss LlamaModel::loss(const TensorView& tokens, const TensorView& targets, LossR
   const Caller caller = state_->caller("loss");
   require_indices(caller, "tokens", tokens);
   read_targets(caller, targets, tokens.shape(0), state_->config.vocabulary, ignore_index, where);
-  return lm_head_loss(state_->forward("loss", tokens, where), weights.final_norm, weights.head, targets, reduction,
-                      ignore_index, where);
+  Loss loss = lm_head_loss(state_->forward("loss", tokens, where), weights.final_norm, weights.head, targets, reduction,
+                           ignore_index, where);
+  require_finite_rows("loss", weights.embedding.dtype(), loss.per_token);
+  return loss;
 }
 
 void LlamaModel::observe_layers(const TensorView& tokens, const LayerObserver& observer, const Execution& where) const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "blocks/f16_range.h"
 #include "blocks/indices.h"
 #include "blocks/llama/embedding_gradient.h"
 #include "blocks/llama/state.h"
@@ -91,6 +92,7 @@ class LlamaModel::Step {
 
   Loss run(const TensorView& tokens, const TensorView& targets) {
     const NormedStream last = forward(tokens);
+    require_finite_stream(kCall, last, where_);
     const LlamaWeights& weights = state_.weights;
     const MainGradient head = into_.of(state_.config.tied_head ? kEmbedding : "lm_head.weight");
     HeadBackward back =
@@ -163,7 +165,9 @@ Loss LlamaModel::loss_and_gradients(const TensorView& tokens, const TensorView& 
   const std::int64_t rows = tokens.shape(0), sequences = options.layers.sequences;
   REQUIRE(ValueError, sequences > 0 && rows % sequences == 0, kCall, ": tokens has ", rows,
           " entries, expected a multiple of ", sequences, " sequences, at least 1, of equal length");
-  read_targets(caller, targets, rows, state.config.vocabulary, options.head.ignore_index, where);
+  const std::vector<std::int64_t> numbers =
+      read_targets(caller, targets, rows, state.config.vocabulary, options.head.ignore_index, where);
+  require_normal_share(kCall, state.weights.embedding.dtype(), numbers, options.head);
   const MainGradients into(caller, parameters(), state.config.tied_head, gradients);
   return Step(state, options, into, where).run(tokens, targets);
 }

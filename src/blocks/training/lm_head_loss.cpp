@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "blocks/f16_range.h"
 #include "blocks/remembered.h"
 #include "blocks/training/gradients.h"
 #include "coda/build.h"
@@ -30,9 +31,7 @@ struct Shares {
 Shares shares_of(const std::vector<std::int64_t>& targets, const HeadOptions& options, Device device,
                  const Execution& where) {
   const auto rows = static_cast<std::int64_t>(targets.size());
-  const auto counted = rows - std::count(targets.begin(), targets.end(), options.ignore_index);
-  const double share =
-      options.reduction == LossReduction::Mean ? options.factor / static_cast<double>(counted) : options.factor;
+  const double share = token_share(targets, options);
   std::vector<double> lse, target;
   for (const std::int64_t number : targets) {
     lse.push_back(number == options.ignore_index ? 0 : share);
@@ -104,6 +103,7 @@ HeadBackward lm_head_loss_backward(const NormedStream& stream, const RmsNorm& no
   const Caller caller = check(stream, norm, weight, options, into);
   const Head head{stream, norm, weight, options.ignore_index};
   const HeadTargets read(caller, head, targets, where);
+  require_normal_share(kCall, stream.h.view().dtype(), read.numbers, options);
   const TensorView &x = stream.x, &h = stream.h;
   const std::int64_t rows = h.shape(0), vocabulary = weight.shape(0);
   const std::int64_t chunk = std::min(chunk_of(options, vocabulary, h.dtype()), std::max<std::int64_t>(rows, 1));
