@@ -57,6 +57,19 @@ def rms_entry(weight: str, columns: int) -> Launch:
 
 
 @constant
+def normed(weight: str, count: int, eps: float) -> Launch:
+    """out = x·r·γ, with r finished from the partial sums of an rms_entry: a norm that no product follows."""
+    builder = _core.Builder("rmsnorm")
+    rstd = _core.rsqrt(builder.load_partials("sum_sq").named("sum_sq") / float(count) + eps).named("rstd")
+    y = builder.load_tile("x").named("x") * rstd
+    if weight != "none":
+        gamma = builder.load_row("gamma").named("gamma")
+        y = y * (1.0 + gamma if weight == "one_plus_gamma" else gamma)
+    builder.store("out", y.named("out"))
+    return _single(builder.build())
+
+
+@constant
 def rms(count: int, eps: float, has_bias: bool) -> Launch:
     return _single(epilogues.rms(count=count, eps=eps, bias=has_bias))
 
