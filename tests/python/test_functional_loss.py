@@ -82,6 +82,18 @@ def test_a_second_backward_gives_the_same(generator, dtype):
     assert all(torch.equal(mine, again) for mine, again in zip(first, second))
 
 
+def test_main_gradients_of_graphs_that_overlap(generator):
+    """A second backward of one graph, and backwards behind the forwards of several, all add up."""
+    t, i = draw(generator, 7)
+    t["w"].main_grad = torch.zeros_like(t["w"])
+    expected, = torch.autograd.grad(CASES["linear_cross_entropy"].ours(t, i), t["w"])
+    first, second = (CF.linear_cross_entropy(t["x"], t["w"], i["targets"], main_grad=True) for _ in range(2))
+    first.backward(retain_graph=True)
+    first.backward()
+    second.backward()
+    torch.testing.assert_close(t["w"].main_grad, 3 * expected)
+
+
 def test_the_scale_is_not_rounded(generator):
     """A mean over three is a third of the sum, rounded once more; a third in bfloat16 would be 0.2 % off everywhere."""
     t, _ = CASES["linear_cross_entropy"].draw((3,), generator, torch.bfloat16)

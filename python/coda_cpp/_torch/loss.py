@@ -89,18 +89,19 @@ class _Loss(torch.autograd.Function):
 def save(ctx: Any, how: How, dtype: torch.dtype, made: Sequence[Tensor], main_grads: Sequence[Tensor]) -> None:
     """Keeps what `backward` reads in an autograd context. dtype: of x and weight; made: what loss_of gives behind the loss."""
     ctx.how, ctx.dtype = how, dtype
-    ctx.save_for_backward(*made, *main_grads)
+    ctx.into = tuple(main_grads)  # not saved: autograd would refuse those that other backwards have added to since
+    ctx.save_for_backward(*made)
 
 
 def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """The gradients by x and weight. Scaled in f32, out of place: the next backward through the same loss finds them whole."""
-    count, d_x, d_weight, *main_grads = ctx.saved_tensors
+    count, d_x, d_weight = ctx.saved_tensors
     with torch.no_grad():
         scale = grad / count.clamp(min=1)  # where nothing counts, gradients are 0, as PyTorch's
         by_x = _scaled(d_x, scale, ctx.dtype) if ctx.how.d_x else None
-        if main_grads:
-            main_grads[0].addcmul_(d_weight, scale)
-        by_weight = _scaled(d_weight, scale, ctx.dtype) if ctx.how.d_weight and not main_grads else None
+        by_weight = _scaled(d_weight, scale, ctx.dtype) if ctx.how.d_weight and not ctx.into else None
+        for main_grad in ctx.into:
+            main_grad.addcmul_(d_weight, scale)
     if torch.is_grad_enabled():
         by_x, by_weight = only_once(by_x), only_once(by_weight)
     return by_x, by_weight
