@@ -33,7 +33,7 @@ from .gemm import elementwise, gemm
 
 __all__ = ["NormedStream", "Rope", "elementwise", "gemm", "linear", "linear_act", "linear_cross_entropy",
            "linear_cross_entropy_forward", "linear_geglu", "linear_qknorm_rope", "linear_residual_rmsnorm",
-           "linear_sigmoid", "linear_swiglu", "normed_stream", "rmsnorm_linear", "rmsnorm_qkv_rope", "rmsnorm_swiglu"]
+           "linear_sigmoid", "linear_swiglu", "normed_stream", "rmsnorm", "rmsnorm_linear", "rmsnorm_qkv_rope", "rmsnorm_swiglu"]
 
 Tensor = torch.Tensor
 
@@ -121,6 +121,17 @@ def normed_stream(x: Tensor, norm_weight: Tensor | None = None, *, one_plus: boo
     launch = launches.rms_entry(_kind(norm_weight, one_plus), x.shape[-1])
     *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x.shape), x.shape[-1])
     return NormedStream(x, h[0] if h else x, sum_sq.sum(-1, keepdim=True))
+
+
+def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps: float = 1e-6,
+            one_plus: bool = False) -> Tensor:
+    """rms_norm(x) * norm_weight, for a reader that does not finish norms itself, such as linear_cross_entropy: a pass for the
+    sums and one for the result, so nothing between is rounded. x may be a NormedStream; norm_weight is then None."""
+    factors, sum_sq = _normed("rmsnorm", x, norm_weight if isinstance(x, NormedStream) else None, {}, one_plus, False)
+    _require_norm_weight(factors, norm_weight)
+    launch = launches.normed(_kind(norm_weight, one_plus), factors.depth, eps)
+    out, = factors.run_pass(launch, _ordered(launch, {"x": factors.x, "sum_sq": sum_sq, "gamma": norm_weight}))
+    return out.squeeze(0) if factors.is_vector else out
 
 
 def rmsnorm_linear(x: Tensor | NormedStream, norm_weight: Tensor | None, weight: Tensor, bias: Tensor | None = None, *,
@@ -216,13 +227,17 @@ def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, wei
         factors = Factors(call, x.h, weights, main_grad)
         return factors, factors.rows("x.sum_sq", x.sum_sq)
     factors = Factors(call, x, weights, main_grad)
-    if norm_weight is not None and norm_weight.shape != (factors.depth,):
-        raise ValueError(f"{call}: argument 'norm_weight' has shape {list(norm_weight.shape)}, expected [{factors.depth}], "
-                         "the last dimension of 'x'")
-    launch = launches.rms_entry(_kind(norm_weight, one_plus), factors.depth)
-    *h, sum_sq = record.elementwise(launch, (factors.x, *_given(norm_weight)), rows_of(factors.x.shape), factors.depth)
+    _require_norm_weight(factors, norm_weight)
+    *h, sum_sq = factors.run_pass(launches.rms_entry(_kind(norm_weight, one_plus), factors.depth),
+                                  (factors.x, *_given(norm_weight)))
     factors.x = h[0] if h else factors.x
     return factors, sum_sq
+
+
+def _require_norm_weight(factors: Factors, norm_weight: Tensor | None) -> None:
+    if norm_weight is not None and norm_weight.shape != (factors.depth,):
+        raise ValueError(f"{factors.call}: argument 'norm_weight' has shape {list(norm_weight.shape)}, expected "
+                         f"[{factors.depth}], the last dimension of 'x'")
 
 
 def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dict[str, Tensor]]:

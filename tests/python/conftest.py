@@ -2,7 +2,7 @@
 
 import hypothesis
 
-from fixtures import generator  # noqa: F401
+from fixtures import generator, products  # noqa: F401
 from smollm2 import stock_smollm2  # noqa: F401
 
 hypothesis.settings.register_profile("coda", deadline=None, print_blob=True)

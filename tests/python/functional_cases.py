@@ -86,17 +86,19 @@ def their_chain(t, i):
 
 def our_wide(t, i):
     stream = CF.linear_residual_rmsnorm(t["x"], t["w"], t["residual"], t["gamma"])
-    return torch.cat([CF.rmsnorm_linear(stream, None, t["out"]), CF.rmsnorm_linear(stream.x, t["gamma"], t["out"])], -1)
+    return torch.cat([CF.rmsnorm_linear(stream, None, t["out"]), CF.rmsnorm_linear(stream.x, t["gamma"], t["out"]),
+                      CF.rmsnorm(stream), CF.rmsnorm(stream.x, t["gamma"])], -1)
 
 
 def their_wide(t, i):
     h = rms_norm(F.linear(t["x"], t["w"]) + t["residual"], t["gamma"])
-    return F.linear(h, t["out"]).tile(2)
+    return torch.cat([F.linear(h, t["out"]).tile(2), h, h], -1)
 
 
-def their_loss(reduction):
+def their_loss(reduction, norm=lambda t: t["x"]):
     def loss(t, i):
-        logits = F.linear(t["x"], t["w"]).float() if t["x"].dtype != torch.float64 else F.linear(t["x"], t["w"])
+        logits = F.linear(norm(t), t["w"])
+        logits = logits if logits.dtype == torch.float64 else logits.float()
         return F.cross_entropy(logits.reshape(-1, VOCABULARY), i["targets"].reshape(-1), reduction=reduction)
     return loss
 
@@ -135,6 +137,10 @@ CASES = {
         "residual": (..., N), "gamma": (N,), "bias": (N,), "gate": (D, N), "up": (D, N)}),
     "wide_stream": Case(our_wide, their_wide, X | {
         "w": (WIDE, D), "residual": (..., WIDE), "gamma": (WIDE,), "out": (D, WIDE)}),
+    "rmsnorm": Case(lambda t, i: CF.rmsnorm(t["x"], t["gamma"]), lambda t, i: rms_norm(t["x"], t["gamma"]), X | {"gamma": (D,)}),
+    "rmsnorm_one_plus": Case(lambda t, i: CF.rmsnorm(t["x"], t["gamma"], one_plus=True),
+                             lambda t, i: rms_norm(t["x"], 1 + t["gamma"]), X | {"gamma": (D,)}),
+    "rmsnorm_alone": Case(lambda t, i: CF.rmsnorm(t["x"]), lambda t, i: rms_norm(t["x"]), X),
     "rmsnorm_linear": Case(lambda t, i: CF.rmsnorm_linear(t["x"], t["gamma"], t["w"], t["b"]),
                            lambda t, i: F.linear(rms_norm(t["x"], t["gamma"]), t["w"], t["b"]),
                            X | W | {"gamma": (D,), "b": (N,)}),
@@ -163,7 +169,13 @@ CASES = {
     "linear_cross_entropy_sum": Case(
         lambda t, i: CF.linear_cross_entropy(t["x"], t["w"], i["targets"], reduction="sum"), their_loss("sum"),
         X | {"w": (VOCABULARY, D)}),
+    "rmsnorm_cross_entropy": Case(
+        lambda t, i: CF.linear_cross_entropy(CF.rmsnorm(t["x"], t["gamma"]), t["w"], i["targets"]),
+        their_loss("mean", lambda t: rms_norm(t["x"], t["gamma"])), X | {"gamma": (D,), "w": (VOCABULARY, D)}),
 }
+#: Those that are 0/0 where no target counts, and those without a product, whose dtype autocast leaves.
+MEANS = ("linear_cross_entropy", "rmsnorm_cross_entropy")
+PASSES = ("rmsnorm", "rmsnorm_one_plus", "rmsnorm_alone")
 OWN = Case(lambda t, i: coda.gemm(t["x"], t["w"].T, own, extra=t["extra"], bias=t["b"], scale=t["scale"]),
            lambda t, i: (lambda z: z.tanh() + z.sigmoid() * t["extra"])(
                F.linear(t["x"], t["w"]) * t["scale"][..., None] + t["b"]),

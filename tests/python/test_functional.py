@@ -5,7 +5,7 @@ import torch
 
 import coda_cpp as coda
 from coda_cpp import functional as CF
-from functional_cases import ALL, CASES, D, N, compare, doubled, grad_like, results
+from functional_cases import ALL, CASES, D, MEANS, N, compare, doubled, grad_like, results
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
@@ -26,9 +26,9 @@ def test_any_leading_dimensions(generator, name, lead):
         pytest.skip("gemm takes matrices")
     t, i = case.draw(lead, generator)
     grad = grad_like(case, t, i, generator)
-    if name == "linear_cross_entropy" and grad.numel() and not sum(lead):
+    if name in MEANS and grad.numel() and not sum(lead):
         i["targets"] = torch.zeros(lead, dtype=torch.int64)
-    if name == "linear_cross_entropy" and t["x"].numel() == 0:
+    if name in MEANS and t["x"].numel() == 0:
         assert case.ours(t, i).isnan()
         return
     exact = results(case.theirs, doubled(t), i, grad.double())
@@ -83,41 +83,15 @@ def test_gradients_of_weights_lie_in_memory_as_the_weights(generator):
     torch.testing.assert_close(ours.grad.T, across.grad)
 
 
-class Products:
-    """Counts the products the core runs."""
-
-    def __init__(self, monkeypatch):
-        self.count, run = 0, coda._core.gemm
-
-        def counted(*args):
-            self.count += 1
-            return run(*args)
-
-        monkeypatch.setattr(coda._core, "gemm", counted)
-
-    def of(self, work):
-        before = self.count
-        work()
-        return self.count - before
-
-
 @pytest.mark.parametrize("frozen, expected", [((), 2), (("x",), 1), (("gate", "up"), 1), (("up",), 2), (("x", "up"), 1)],
                          ids=str)
-def test_what_is_frozen_costs_no_product(generator, monkeypatch, frozen, expected):
+def test_what_is_frozen_costs_no_product(generator, products, frozen, expected):
     t, i = CASES["linear_swiglu"].draw((7,), generator)
     for name in frozen:
         t[name].requires_grad_(False)
     out = CASES["linear_swiglu"].ours(t, i)
-    assert Products(monkeypatch).of(lambda: out.sum().backward()) == expected
+    assert len(products.of(lambda: out.sum().backward())) == expected
     assert [name for name, tensor in t.items() if tensor.grad is None] == list(frozen)
-
-
-@pytest.mark.parametrize("frozen, expected", [((), 3), (("x",), 2), (("w",), 2), (("x", "w"), 1)], ids=str)
-def test_what_is_frozen_costs_the_loss_no_product(generator, monkeypatch, frozen, expected):
-    t, i = CASES["linear_cross_entropy"].draw((7,), generator)
-    for name in frozen:
-        t[name].requires_grad_(False)
-    assert Products(monkeypatch).of(lambda: CASES["linear_cross_entropy"].ours(t, i)) == expected
 
 
 def test_an_output_changed_in_place_is_seen(generator):
@@ -126,24 +100,6 @@ def test_an_output_changed_in_place_is_seen(generator):
     out.mul_(2)  # autograd knows: the derivative is made of the output
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
-
-
-def test_the_loss_in_chunks_is_the_loss(generator, monkeypatch):
-    from coda_cpp._torch import loss
-    for dtype in DTYPES.values():
-        t, i = CASES["linear_cross_entropy"].draw((3, 67), generator, dtype)
-        monkeypatch.setattr(loss, "chunk_of", lambda vocabulary, x: 64)
-        compare(CASES["linear_cross_entropy"], t, i, torch.tensor(2.0), dtype)
-
-
-def test_the_loss_of_each_token(generator):
-    t, i = CASES["linear_cross_entropy"].draw((3, 7), generator)
-    losses, lse = CF.linear_cross_entropy_forward(t["x"], t["w"], i["targets"])
-    logits = t["x"].double() @ t["w"].double().T
-    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), i["targets"].flatten(), reduction="none")
-    torch.testing.assert_close(losses, expected.view(3, 7).float().detach())
-    torch.testing.assert_close(lse, logits.logsumexp(-1).float().detach())
-    assert losses.dtype == torch.float32 and not losses.requires_grad and losses[0, 1] == 0
 
 
 def test_wide_norms_finish_their_sums(generator):

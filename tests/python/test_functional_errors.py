@@ -61,6 +61,16 @@ ROWS = [
      lambda: CF.rmsnorm_linear(X, torch.ones(7), W)),
     (ValueError, "rmsnorm_linear: argument 'norm_weight' is given with a NormedStream, expected None: the stream has been "
                  "multiplied by it", lambda: CF.rmsnorm_linear(CF.normed_stream(X), torch.ones(8), W)),
+    (ValueError, "rmsnorm: argument 'norm_weight' has shape [7], expected [8], the last dimension of 'x'",
+     lambda: CF.rmsnorm(X, torch.ones(7))),
+    (ValueError, "rmsnorm: argument 'norm_weight' is given with a NormedStream, expected None: the stream has been multiplied by "
+                 "it", lambda: CF.rmsnorm(CF.normed_stream(X), torch.ones(8))),
+    (TypeError, "rmsnorm: argument 'x' is a ndarray, expected a torch tensor", lambda: CF.rmsnorm(np.ones((3, 8)))),
+    (ValueError, "rmsnorm: argument 'x' has shape [], expected (..., K)", lambda: CF.rmsnorm(torch.tensor(1.0))),
+    (TypeError, "rmsnorm: elementwise: operand 'x' has dtype i64, expected f32, bf16, f16 or f64: no tile holds integers",
+     lambda: CF.rmsnorm(X.long())),
+    (ValueError, "rmsnorm: argument 'eps' is -1, expected a finite number, 0 or above: it is added to a mean square",
+     lambda: CF.rmsnorm(X, eps=-1.0)),
     (ValueError, "rmsnorm_qkv_rope: argument 'k' is missing, expected q, k and v, or one stacked weight as 'q' with 'sizes', the "
                  "rows of each", lambda: CF.rmsnorm_qkv_rope(X, None, W, rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'q' has 4 rows, expected those of q, k, v stacked, sizes [1, 2, 3]",

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_conte
 
 import coda_cpp as coda
 from coda_cpp import functional as CF
-from functional_cases import ALL, CASES, D, N, own, results
+from functional_cases import ALL, CASES, D, N, PASSES, own, results
 
 
 @pytest.fixture
@@ -52,10 +52,18 @@ def test_opcheck_of_add_products(draw):
     opcheck(torch.ops.coda.add_products.default, ([into], [a], [b], "single", "single", ""))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=["f32", "bf16", "f16"])
 @pytest.mark.parametrize("mean", [True, False])
-def test_opcheck_of_linear_cross_entropy(draw, mean):
-    targets = torch.tensor([1, -100, 3, 7, 0])
-    opcheck(torch.ops.coda.linear_cross_entropy.default, (draw(5, D), draw(N, D), targets, [], -100, mean, True, True))
+def test_opcheck_of_linear_cross_entropy(draw, mean, dtype):
+    targets = torch.tensor([1, -100, 3, 7, 0]).repeat(15)  # two chunks
+    x, w = (draw(*shape).detach().to(dtype).requires_grad_() for shape in ((75, D), (N, D)))
+    opcheck(torch.ops.coda.linear_cross_entropy.default, (x, w, targets, [], -100, mean, True, True))
+
+
+def test_opcheck_of_linear_cross_entropy_with_a_main_gradient(draw):
+    opcheck(torch.ops.coda.linear_cross_entropy.default, (
+        draw(5, D).detach().bfloat16().requires_grad_(), draw(N, D).detach().bfloat16().requires_grad_(), torch.arange(5),
+        [torch.zeros(N, D)], -100, True, True, True))
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
@@ -155,7 +163,7 @@ def test_autocast_casts_factors(generator, name):
     t, i = case.draw((3, 5), generator)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out = case.ours(t, i)
-    assert out.dtype == (torch.float32 if "cross" in name else torch.bfloat16)
+    assert out.dtype == (torch.float32 if "cross" in name or name in PASSES else torch.bfloat16)
     out.sum().backward()
     assert all(tensor.grad.dtype == torch.float32 for tensor in t.values())
     exact = case.theirs(t, i)

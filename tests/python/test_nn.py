@@ -145,6 +145,26 @@ def test_loss_of_the_head(reduction):
         torch.testing.assert_close(module(x, targets), found["out"])
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
+def test_loss_of_the_head_in_half_precision(dtype):
+    """Two chunks of tokens, under a loss scale."""
+    module = randomise(nn.LMHeadLoss(D, VOCABULARY, dtype=dtype))
+    exact = copy.deepcopy(module).double()
+    x, targets = torch.randn(D + 5, D, dtype=dtype), torch.randint(VOCABULARY, (D + 5,))
+    targets[::4] = -100
+
+    def stock(module):
+        def loss(x):
+            logits = module.lm_head(Norm(module.norm)(x))
+            return torch.nn.functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets)
+        return loss
+
+    scale = torch.tensor(2.0**14)
+    found = values_and_gradients(lambda x: module(x, targets), module, x, scale)
+    theirs, truth = values_and_gradients(stock(module), module, x, scale), values_and_gradients(stock(exact), exact, x.double(), scale)
+    expect_no_worse(found, theirs, truth, dtype)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_few_rows_and_strides(rows):
     """Any leading dimensions; expanded inputs and gradients; an input used twice."""
@@ -199,11 +219,6 @@ def test_results_nobody_uses():
         assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_the_loss_is_an_op_of_torch():
-    x, norm, weight = (torch.randn(*shape, requires_grad=True) for shape in ((5, D), (D,), (50, D)))
-    torch.library.opcheck(ops.head_loss_op, (x, norm, weight, torch.arange(5), 1e-6, "mean", -100, "x,norm,weight"))
-
-
 def test_mistakes_name_the_argument():
     refused = lambda call, *arguments, **options: str(pytest.raises((ValueError, TypeError, NotImplementedError), call,
                                                                     *arguments, **options).value)
@@ -217,9 +232,13 @@ def test_mistakes_name_the_argument():
         "QKVRope: argument 'x' has shape [5, 64], expected (B, L, 64)")
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), torch.arange(5)) == (
         "QKVRope: argument 'positions' is a Tensor, expected cos and sin, two tensors (1 or B, L, head)")
-    assert refused(nn.LMHeadLoss(D, 50).half(), torch.zeros(5, D, dtype=torch.float16), torch.zeros(5, dtype=torch.int64)) == (
-        "head_loss: argument 'x' is float16, expected bfloat16 or float32: the gradients are made before a loss is scaled, and "
-        "float16 would lose them")
+    head, x = nn.LMHeadLoss(D, 50), torch.zeros(5, D)
+    assert refused(head, torch.zeros(5, 63), torch.arange(5)) == "LMHeadLoss: argument 'x' has shape [5, 63], expected (..., 64)"
+    assert refused(head, x, torch.arange(4)) == (
+        "linear_cross_entropy: argument 'targets' has shape [4], expected [5], the leading dimensions of 'x'")
+    assert refused(nn.LMHeadLoss(D, 50, reduction="none"), x, torch.arange(5)) == (
+        "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward gives the "
+        "loss of each token")
 
 
 def other_weight(module, path, **changes):

@@ -27,6 +27,16 @@ def test_loss_and_gradients_are_no_worse_than_stock(kind, dtype, policy):
     assert abs(loss.double() - exact_loss) <= allowed
 
 
+@pytest.mark.parametrize("kind", ["llama", "tied"])
+def test_half_precision_under_a_loss_scale(kind):
+    model, batch = make_model(kind).half(), draw_batch()
+    scaled = lambda model: step(model, batch, num_items_in_batch=2.0**-6)[1]  # the sum of losses, times 64
+    exact, stock = scaled(copy.deepcopy(model).double()), scaled(model)
+    report = coda.patch(model)
+    assert len(report.replaced) == 2 and not report.skipped
+    expect_no_worse(scaled(model), stock, exact, torch.float16)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=["f32", "bf16"])
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
 def test_logits_and_their_gradients(kind, dtype):

@@ -8,7 +8,7 @@
     record.py     the way in: straight to the core, a lean autograd.Function, or the ops (route.py decides)
     entry.py      coda_cpp.gemm and elementwise, where torch watches
     arguments.py  x and the weights of functional.py, checked
-    loss.py       cross entropy of a linear layer, its logits a chunk at a time
+    loss.py       cross entropy of a linear layer; chunks.py makes it and its gradients, a chunk of logits at a time
 """
 
 from ..host import require_torch

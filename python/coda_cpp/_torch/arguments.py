@@ -9,7 +9,7 @@ import torch
 from ..errors import Error, TypeError, ValueError
 from . import record
 from .constants import settled
-from .launch import Launch
+from .launch import Launch, rows_of
 
 Tensor = torch.Tensor
 
@@ -66,6 +66,13 @@ class Factors:
         except Exception as error:
             self.refuse(error)
         return [output.squeeze(0) for output in made] if self.is_vector else made
+
+    def run_pass(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of an elementwise pass over x, recorded; x and they are (1, K) where x was given as a vector."""
+        try:
+            return record.elementwise(launch, operands, rows_of(self.x.shape), self.depth)
+        except Exception as error:
+            self.refuse(error)
 
 
 def require_tensor(call: str, name: str, tensor: object) -> None:

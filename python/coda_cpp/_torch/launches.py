@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable
 
 from .. import _core, epilogues
@@ -54,6 +55,21 @@ def residual_rms(weight: str, columns: int, has_bias: bool) -> Launch:
 @constant
 def rms_entry(weight: str, columns: int) -> Launch:
     return _single(epilogues.rms_entry(weight=weight, partial_width=_core.partial_width(columns)))
+
+
+@constant
+def normed(weight: str, count: int, eps: float) -> Launch:
+    """out = x·r·γ, with r finished from the partial sums of an rms_entry: a norm that no product finishes."""
+    if not (math.isfinite(eps) and eps >= 0):
+        raise ValueError(f"rmsnorm: argument 'eps' is {eps:g}, expected a finite number, 0 or above: it is added to a mean square")
+    builder = _core.Builder("rmsnorm")
+    rstd = _core.rsqrt(builder.load_partials("sum_sq").named("sum_sq") / float(count) + eps).named("rstd")
+    y = builder.load_tile("x").named("x") * rstd
+    if weight != "none":
+        gamma = builder.load_row("gamma").named("gamma")
+        y = y * (1.0 + gamma if weight == "one_plus_gamma" else gamma)
+    builder.store("out", y.named("out"))
+    return _single(builder.build())
 
 
 @constant

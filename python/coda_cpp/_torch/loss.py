@@ -1,24 +1,20 @@
-"""Cross entropy of a linear layer. Logits are made a chunk of tokens at a time, become their gradient in place and are a
-factor of two products, so they are never whole in memory; nothing waits for the GPU. Gradients are made in the forward, for
-a loss gradient of 1, and scaled in the backward."""
+"""Cross entropy of a linear layer, as autograd sees it. Gradients are made in the forward, with the logits at hand (chunks.py),
+and scaled in the backward."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Sequence
 
 import torch
 
-from .. import _core
 from ..errors import TypeError, ValueError
 from . import launches, record, route
 from .arguments import Factors, require_tensor
-from .derived import derived
+from .chunks import How, loss_of
 from .gradients import only_once
-from .products import accumulated, identity, plain
+from .products import scaled
 
 Tensor = torch.Tensor
-_CHUNK_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}  # of logits; a GPU wants products of more rows
-_UNIT = 64  # tokens: a chunk is a multiple, so that its tiles are whole
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, *, ignore_index: int = -100, reduction: str = "mean",
@@ -78,78 +74,11 @@ def _targets(factors: Factors, targets: Tensor) -> Tensor:
     return targets.reshape(-1)
 
 
-class How(NamedTuple):
-    """What is asked of a loss. mean: over the targets that count, else the sum. d_x, d_weight: whether their gradients are
-    wanted."""
-
-    ignore_index: int
-    mean: bool
-    d_x: bool
-    d_weight: bool
-
-
-def loss_of(x: Tensor, weight: Tensor, targets: Tensor, main_grads: Sequence[Tensor], how: How) -> tuple[Tensor, ...]:
-    """The loss and its gradients by x and weight, empty where not wanted: f32 where there is a main gradient. By the core;
-    records nothing."""
-    counted = targets != how.ignore_index
-    share = counted.to(torch.float32)
-    count = share.sum() if how.mean else 1
-    share = share / count
-    rows, vocabulary = x.shape[0], weight.shape[0]
-    records = how.d_x or how.d_weight
-    chunk = min(rows, chunk_of(vocabulary, x)) or 1
-    wide = x.dtype == torch.float32 or bool(main_grads) or rows > chunk
-    d_x = torch.empty_like(x, memory_format=torch.contiguous_format) if how.d_x else x.new_empty(0)
-    d_weight = weight.new_zeros(weight.shape, dtype=torch.float32 if wide else weight.dtype) if how.d_weight \
-        else weight.new_empty(0)
-    logits = x.new_empty(chunk, vocabulary) if records else None
-    per_token = x.new_empty(rows, dtype=torch.float32)
-    for start in range(0, rows, chunk):
-        part = slice(start, min(start + chunk, rows))
-        of = None if logits is None else logits[:part.stop - start]
-        per_token[part], lse = _chunk_loss(x[part], weight, targets[part], how.ignore_index, of)
-        if of is None:
-            continue
-        _to_gradient(of, lse, targets[part], share[part], how.ignore_index)
-        if how.d_x:
-            _core.gemm(of, weight, [(identity().program, {"out": d_x[part]})], "")
-        if how.d_weight:
-            plain("single", "single", 1, "", accumulated()).run([of.t()], [x[part]], [d_weight])
-    loss = torch.where(counted, per_token, 0.0).sum() / count
-    return loss, d_x, d_weight if main_grads or not how.d_weight else d_weight.to(weight.dtype)
-
-
-def chunk_of(vocabulary: int, x: Tensor) -> int:
-    """Tokens of a chunk."""
-    fit = _CHUNK_BYTES.get(x.device.type, _CHUNK_BYTES["cpu"]) // (max(vocabulary, 1) * x.element_size())
-    return max(fit // _UNIT, 1) * _UNIT
-
-
-def _chunk_loss(x: Tensor, weight: Tensor, targets: Tensor, ignore_index: int,
-                logits: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The loss of each token, and the log-sum-exp as one partial a row; logits are left in `logits`."""
-    program = launches.lse(ignore_index, logits is not None).parts[0].program
-    outputs = _core.gemm(x, weight.t(), [(program, {"targets": targets, "logits": logits} if logits is not None
-                                          else {"targets": targets})], "")[0]
-    named = dict(zip((operand.name for operand in program.operands if operand.role == "out"), outputs))
-    lse = torch.logsumexp(named["lse"], -1, keepdim=True)
-    return lse[:, 0] - named["target"], lse
-
-
-def _to_gradient(logits: Tensor, lse: Tensor, targets: Tensor, share: Tensor, ignore_index: int) -> None:
-    """Turns logits into the gradient by them, in place. share: (rows,), of the loss of each token."""
-    step = launches.lse(ignore_index, True).parts[0].step(("acc0",), ("lse", "target"))
-    program = derived(step.backward.program)
-    known = {"logits": logits, "lse": lse, "targets": targets, "d_lse": share, "d_target": -share}
-    operands = {name: known[name] for name in program.input_names} | {"d_acc0": logits}
-    _core.elementwise(program.program, operands, (logits.shape[0], logits.shape[1]), "")
-
-
 class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, main_grads: tuple, how: How) -> Tensor:
-        loss, d_x, d_weight = loss_of(x, weight, targets, main_grads, how)
-        save(ctx, how, d_x, d_weight, main_grads)
+        loss, *made = loss_of(x, weight, targets, main_grads, how)
+        save(ctx, how, x.dtype, made, main_grads)
         return loss
 
     @staticmethod
@@ -157,19 +86,27 @@ class _Loss(torch.autograd.Function):
         return *backward(ctx, grad), None, None, None
 
 
-def save(ctx: Any, how: How, d_x: Tensor, d_weight: Tensor, main_grads: Sequence[Tensor]) -> None:
-    ctx.how = how
-    ctx.save_for_backward(d_x, d_weight, *main_grads)
+def save(ctx: Any, how: How, dtype: torch.dtype, made: Sequence[Tensor], main_grads: Sequence[Tensor]) -> None:
+    """Keeps what `backward` reads in an autograd context. dtype: of x and weight; made: what loss_of gives behind the loss."""
+    ctx.how, ctx.dtype = how, dtype
+    ctx.into = tuple(main_grads)  # not saved: autograd would refuse those that other backwards have added to since
+    ctx.save_for_backward(*made)
 
 
 def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients by x and weight."""
-    d_x, d_weight, *main_grads = ctx.saved_tensors
+    """The gradients by x and weight. Scaled in f32, out of place: the next backward through the same loss finds them whole."""
+    count, d_x, d_weight = ctx.saved_tensors
     with torch.no_grad():
-        by_x = d_x * grad if ctx.how.d_x else None
-        if main_grads:
-            main_grads[0].add_(d_weight * grad)
-        by_weight = d_weight * grad if ctx.how.d_weight and not main_grads else None
+        scale = grad / count.clamp(min=1)  # where nothing counts, gradients are 0, as PyTorch's
+        by_x = _scaled(d_x, scale, ctx.dtype) if ctx.how.d_x else None
+        by_weight = _scaled(d_weight, scale, ctx.dtype) if ctx.how.d_weight and not ctx.into else None
+        for main_grad in ctx.into:
+            main_grad.addcmul_(d_weight, scale)
     if torch.is_grad_enabled():
         by_x, by_weight = only_once(by_x), only_once(by_weight)
     return by_x, by_weight
+
+
+def _scaled(matrix: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    """By coda: PyTorch would round the scale to the dtype of the matrix first."""
+    return route.elementwise(scaled(dtype), (matrix, scale), *matrix.shape, "")[0]

@@ -3,7 +3,8 @@ backward of an op is made of the ops themselves.
 
     coda::gemm(a, b, operands, main_grads, a_view, b_view, programs, backend) -> outputs of all programs
     coda::elementwise(operands, program, rows, cols, backend) -> outputs
-    coda::linear_cross_entropy(x, weight, targets, main_grads, ignore_index, mean, d_x, d_weight) -> loss, its gradients
+    coda::linear_cross_entropy(x, weight, targets, main_grads, ignore_index, mean, d_x, d_weight)
+        -> loss, count of a mean, gradients of the sum
     coda::add_products(into, a, b, a_view, b_view, backend): into += products, in place
 
 a: the matrices of A, (..., K); b: those of B, (K, N); a view says how they are one factor: single, pair, concat or
@@ -17,7 +18,7 @@ from typing import Any, Sequence
 
 import torch
 
-from . import gradients, loss
+from . import chunks, gradients, loss
 from .derived import derived_of_text
 from .launch import fake_elementwise, launch_of_texts, run_elementwise
 from .products import accumulated, plain
@@ -96,22 +97,23 @@ def _(into, a, b, a_view, b_view, backend):
 
 @torch.library.custom_op("coda::linear_cross_entropy", mutates_args=(), schema=(
     "(Tensor x, Tensor weight, Tensor targets, Tensor[] main_grads, int ignore_index, bool mean, bool d_x, bool d_weight) "
-    "-> (Tensor, Tensor, Tensor)"))
+    "-> (Tensor, Tensor, Tensor, Tensor)"))
 def linear_cross_entropy(x: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, main_grads: Tensors,
                          *how: Any) -> tuple:
-    return loss.loss_of(x, weight, targets, main_grads, loss.How(*how))
+    return chunks.loss_of(x, weight, targets, main_grads, chunks.How(*how))
 
 
 @linear_cross_entropy.register_fake
 def _(x, weight, targets, main_grads, ignore_index, mean, d_x, d_weight):
-    weight_dtype = torch.float32 if main_grads else weight.dtype
-    return (x.new_empty((), dtype=torch.float32), x.new_empty(x.shape if d_x else (0,)),
-            weight.new_empty(weight.shape if d_weight else (0,), dtype=weight_dtype if d_weight else weight.dtype))
+    number = x.new_empty((), dtype=torch.float32)
+    by_weight = chunks.weight_gradient_dtype(weight, main_grads) if d_weight else weight.dtype
+    return (number, torch.empty_like(number), x.new_empty(x.shape if d_x else (0,)),
+            weight.new_empty(weight.shape if d_weight else (0,), dtype=by_weight))
 
 
 def _save_loss(ctx: Any, inputs: tuple, output: tuple) -> None:
-    loss.save(ctx, loss.How(*inputs[4:]), output[1], output[2], inputs[3])
-    ctx.mark_non_differentiable(output[1], output[2])
+    loss.save(ctx, chunks.How(*inputs[4:]), inputs[0].dtype, output[1:], inputs[3])
+    ctx.mark_non_differentiable(*output[1:])
     ctx.main_grads = len(inputs[3])
 
 

@@ -117,3 +117,17 @@ def accumulated() -> Derived:
     builder = _core.Builder("accumulated")
     builder.store("into", builder.acc(), accumulate=True)
     return derived(builder.build())
+
+
+@functools.cache
+def added() -> Derived:
+    """out = acc + residual"""
+    return derived(epilogues.residual())
+
+
+@functools.cache
+def scaled(dtype: torch.dtype) -> Derived:
+    """out = x·alpha in that dtype; a pass without product"""
+    builder = _core.Builder("scaled")
+    builder.store("out", builder.load_tile("x") * builder.load_scalar("alpha"), dtype=dtype)
+    return derived(builder.build())

@@ -6,10 +6,9 @@ import functools
 
 import torch
 
-from .. import _core
+from .. import _core, functional
 from ..errors import TypeError, ValueError
 from . import chain
-from .ops import head_loss
 
 #: Names of activations, as configs of transformers have them, and the gates they make of gate and up.
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "gelu_new": "geglu_tanh", "relu": "reglu"}
@@ -114,7 +113,7 @@ class QKVRope(torch.nn.Module):
 
 class LMHeadLoss(torch.nn.Module):
     """Cross entropy of lm_head(norm(x)) with targets, a scalar in fp32: x (..., d), targets (...,) int64. The logits are
-    never whole. Its gradients are made by the forward, so a second backward through it is refused by autograd.
+    never whole; nothing waits for a GPU.
 
     Parameters: norm.weight, lm_head.weight (vocabulary, d). reduction: 'mean' or 'sum'.
     """
@@ -126,8 +125,9 @@ class LMHeadLoss(torch.nn.Module):
         self.lm_head = torch.nn.Linear(d, vocabulary, bias=False, **factory)
 
     def forward(self, x, targets):
-        return head_loss(_rows("LMHeadLoss", x, self.lm_head.in_features), self.norm.weight, self.lm_head.weight,
-                         targets.reshape(-1), self.norm.eps, self.reduction, self.ignore_index)
+        h = functional.rmsnorm(_rows("LMHeadLoss", x, self.lm_head.in_features), self.norm.weight, eps=self.norm.eps)
+        return functional.linear_cross_entropy(h, self.lm_head.weight, targets.reshape(-1), ignore_index=self.ignore_index,
+                                               reduction=self.reduction)
 
 
 class LlamaLayer(torch.nn.Module):
@@ -201,7 +201,7 @@ class LlamaModel(torch.nn.Module):
         x = run_layers(list(self.model.layers), self.model.embed_tokens(tokens), self.positions(tokens.shape[1], tokens.device))
         norm, head = self.model.norm, self.lm_head.weight
         if targets is not None:
-            return head_loss(x.flatten(0, 1), norm.weight, head, targets.reshape(-1), norm.eps)
+            return functional.linear_cross_entropy(functional.rmsnorm(x, norm.weight, eps=norm.eps), head, targets)
         options = chain.Options("LlamaModel", "swiglu", 0, norm.eps)
         found = options.run(None, x.flatten(0, 1), {"next_norm": norm.weight, "out": head})
         return found["out"].view(*tokens.shape, -1)

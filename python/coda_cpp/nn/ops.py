@@ -1,13 +1,12 @@
-"""Segments and the head's loss as torch custom ops: functional, with fake tensors and autograd, so that they go through
-torch.compile in one graph, through activation checkpoints and through autograd as any op of torch does."""
+"""Segments as torch custom ops: functional, with fake tensors and autograd, so that they go through torch.compile in one
+graph, through activation checkpoints and through autograd as any op of torch does."""
 
 # No postponed annotations here, and typing's names: schemas are read from them, by older versions of torch too.
 from typing import List, Optional
 
 import torch
 
-from .. import blocks, training
-from ..errors import NotImplementedError
+from .. import training
 from . import segment as pieces
 
 
@@ -114,63 +113,3 @@ def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
     found = segment_op(attention, x, [weights[name] for name in plan.names], cos, sin, ",".join(plan.names), plan.gate,
                        plan.head, plan.eps, plan.policy, main_grad)
     return dict(zip(plan.results, found))
-
-
-def _chunk_of(weight):
-    """Tokens whose logits are in memory at a time: as large as the weight, to whose gradient every chunk adds."""
-    return 64 * -(-weight.shape[1] // 64)
-
-
-@torch.library.custom_op("coda::head_loss", mutates_args=())
-def head_loss_op(x: torch.Tensor, norm: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, eps: float,
-                 reduction: str, ignore_index: int, wanted: str) -> List[torch.Tensor]:
-    """The loss, () in f32, and its gradients by `wanted`, names of the arguments."""
-    rms = blocks.RmsNorm(norm, eps)
-    stream = blocks.enter_norm(x, rms)
-    names = wanted.split(",") if wanted else []
-    if not names:
-        loss = blocks.lm_head_loss(stream, rms, weight, targets, reduction, ignore_index)
-        return [torch.tensor(loss.value, dtype=torch.float32, device=x.device)]
-    made = {name: _empty_like(tensor) for name, tensor in (("norm", norm), ("weight", weight)) if name in names}
-    into = {name: training.Fresh(tensor) for name, tensor in made.items()}
-    loss, pending = training.lm_head_loss_backward(
-        stream, rms, weight, targets, reduction, ignore_index, chunk_tokens=_chunk_of(weight),
-        into={"weight": into["weight"]} if "weight" in into else None)
-    saved = training.saved_stream(stream)
-    del stream
-    made["x"] = training.stream_backward(pending, saved, rms, into={"norm_weight": into["norm"]} if "norm" in into else None)
-    return [torch.tensor(loss.value, dtype=torch.float32, device=x.device), *(made[name] for name in names)]
-
-
-@head_loss_op.register_fake
-def _(x, norm, weight, targets, eps, reduction, ignore_index, wanted):
-    like = {"x": x, "norm": norm, "weight": weight}
-    return [x.new_empty((), dtype=torch.float32),
-            *(_empty_like(like[name]) for name in wanted.split(",") if name)]
-
-
-def _setup_head(ctx, inputs, output):
-    ctx.wanted, ctx.inputs = inputs[-1], len(inputs)
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(*output[1:])
-
-
-def _head_backward(ctx, gradients):
-    # The gradients are made by the forward, with the logits at hand. In eager mode the large one is scaled in place.
-    scaled = [tensor.mul_(gradients[0]) if type(tensor) is torch.Tensor else tensor * gradients[0]
-              for tensor in ctx.saved_tensors]
-    found = dict(zip(ctx.wanted.split(","), scaled))
-    return found.get("x"), found.get("norm"), found.get("weight"), *(None for _ in range(ctx.inputs - 3))
-
-
-head_loss_op.register_autograd(_head_backward, setup_context=_setup_head)
-
-
-def head_loss(x, norm, weight, targets, eps, reduction="mean", ignore_index=-100):
-    """Cross entropy of norm(x) @ weight.T with targets (T,), a scalar in f32; the logits are never whole. x: (T, d)."""
-    named = {"x": x, "norm": norm, "weight": weight}
-    wanted = [name for name, tensor in named.items() if torch.is_grad_enabled() and tensor.requires_grad]
-    if wanted and x.dtype == torch.float16:
-        raise NotImplementedError("head_loss: argument 'x' is float16, expected bfloat16 or float32: the gradients are made "
-                                  "before a loss is scaled, and float16 would lose them")
-    return head_loss_op(x, norm, weight, targets, eps, reduction, ignore_index, ",".join(wanted))[0]

@@ -22,7 +22,8 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
     Only `forward` of the base model and of its causal language model are replaced, on this instance: modules, parameters
     and state_dict stay as they are. policy: 'fast' or 'lean', what layers keep for their backward. fuse_loss: in
     training, the loss of labels is made without logits, and `logits` of the result is None. main_grad: gradients by the
-    layers' parameters are added to their `main_grad` (fp32), where they have one. strict: raise where nothing is replaced.
+    parameters of layers, and by a head that is not tied, are added to their `main_grad` (fp32), where they have one. strict:
+    raise where nothing is replaced.
 
     Returns a Report, which undoes the patch when used in a `with`. Raises TypeError for what is no torch module, ValueError
     for a policy that is none and for a model that is patched already, NotImplementedError when strict.
@@ -44,7 +45,7 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
         _patch_base(name, module, report, policy, main_grad)
     for name, module in model.named_modules():
         if families.family_of(module, "ForCausalLM"):
-            _patch_causal(name, module, report, fuse_loss)
+            _patch_causal(name, module, report, fuse_loss, main_grad)
     if strict and not report.replaced:
         name, reason = next(iter(report.skipped.items()))
         raise NotImplementedError(f"patch: nothing is replaced: {name} {reason}")
@@ -65,7 +66,7 @@ def _patch_base(name, module, report, policy, main_grad):
                f"{type(module).__name__}: {count} layers as {count + 1} segments, policy {policy}")
 
 
-def _patch_causal(name, module, report, fuse_loss):
+def _patch_causal(name, module, report, fuse_loss, main_grad):
     if not isinstance(module.model.__dict__.get("forward"), BaseForward):
         return
     place = name or type(module).__name__
@@ -75,7 +76,8 @@ def _patch_causal(name, module, report, fuse_loss):
     if reason:
         report.skipped[place] = f"loss: {reason}"
         return
-    report.put(place, module, CausalForward(module, report), "loss in training: head and cross entropy in chunks, no logits")
+    report.put(place, module, CausalForward(module, report, main_grad),
+               "loss in training: head and cross entropy in chunks, no logits")
 
 
 def unpatch(model):

@@ -9,8 +9,8 @@ import sys
 
 import torch
 
+from .. import functional
 from ..nn import chain
-from ..nn.ops import head_loss
 from . import families
 
 
@@ -139,6 +139,10 @@ def _attend(attention, batch, call, has_cache, q, k, v):
 class CausalForward(Forward):
     """The forward of a causal language model: in training, its loss without logits."""
 
+    def __init__(self, model, report, main_grad):
+        super().__init__(model, report)
+        self.main_grad = main_grad
+
     def __call__(self, *args, **options):
         reason = self.obstacle(args, options)
         if reason is None:
@@ -175,15 +179,21 @@ class CausalForward(Forward):
         """transformers' ForCausalLMLoss of the stream (B, L, d) in the place of logits."""
         if shift_labels is None:
             shift_labels = torch.nn.functional.pad(labels, (0, 1), value=ignore_index)[..., 1:]
-        norm = self.model.model.norm
-        loss = head_loss(logits.reshape(-1, logits.shape[-1]), norm.weight, self.model.lm_head.weight,
-                         shift_labels.reshape(-1).to(logits.device), norm.variance_epsilon,
-                         "mean" if num_items_in_batch is None else "sum", ignore_index)
+        norm, head = self.model.model.norm, self.model.lm_head.weight
+        h = functional.rmsnorm(logits.reshape(-1, logits.shape[-1]), norm.weight, eps=norm.variance_epsilon)
+        loss = functional.linear_cross_entropy(
+            h, head, shift_labels.reshape(-1).to(h.device), ignore_index=ignore_index,
+            reduction="mean" if num_items_in_batch is None else "sum", main_grad=self.adds_to_main_grad(head))
         if num_items_in_batch is None:
             return loss
         if torch.is_tensor(num_items_in_batch):
             num_items_in_batch = num_items_in_batch.to(loss.device)
         return loss / num_items_in_batch
+
+    def adds_to_main_grad(self, head):
+        """Not of a tied head: the embedding's gradient goes to `grad`, and one weight has its gradients in one place."""
+        is_tied = head is self.model.get_input_embeddings().weight
+        return self.main_grad and not is_tied and getattr(head, "main_grad", None) is not None
 
 
 def _same(tensor):
