@@ -151,14 +151,14 @@ class LayerTraining(Layer):
                    "next_norm": self.gamma_qkv, "q": self.in_halves(q), "k": self.in_halves(k), "v": v}
         gradients = {"x": self.d_x, "q": self.in_halves(d_q.T).T.contiguous(), "k": self.in_halves(d_k.T).T.contiguous(),
                      "v": d_v.contiguous()}
-        plan = segment.Plan(tuple(weights), EPS, head=self.head, policy=policy)
-        cos, sin = self.angles()
+        plan = segment.Plan(tuple(weights), EPS, head=self.head, policy=policy, angles="frequency")
+        turns = self.positions, self.frequencies
 
         def run():
-            saved = segment.forward(plan, self.y, self.x, weights, cos, sin)
+            saved = segment.forward(plan, self.y, self.x, weights, turns)
             made = {name: torch.empty_like(weight) for name, weight in weights.items()}
             into = {name: training.Fresh(tensor) for name, tensor in made.items()}
-            d_y, d_x = segment.backward(plan, gradients, self.y, self.x, saved, weights, cos, sin, into, True)
+            d_y, d_x = segment.backward(plan, gradients, self.y, self.x, saved, weights, turns, into, True)
             return d_x, d_y, *made.values()
         with coda.tuning():
             run()

@@ -2,11 +2,12 @@
 same model patched in one line. Time of forward and backward, of the step, peak memory, the first step's seconds, and where
 the GPU's time goes.
 
-    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--tune]
+    python bench/gpu_step.py [--kinds eager,liger,coda,coda-lean] [--batch 2] [--length 8192] [--layers 16] [--turns 2] [--tune]
                              [--output FOLDER]
 
-Each kind is built anew in a process of its own: Liger changes classes, and a first step is only one in a fresh process. The
-file is written after each kind. Kernels kept on disk are used: CODA_CACHE_DIR=$(mktemp -d) makes a first step a cold one.
+Each kind is built anew in a process of its own: Liger changes classes, and a first step is only one in a fresh process. All
+kinds run several turns, every other one in reverse: the GPU is cooler, and so faster, for whoever comes first. The file is
+written after each. Kernels kept on disk are used: CODA_CACHE_DIR=$(mktemp -d) makes a first step a cold one.
 With --device cpu and small sizes it shows that it runs.
 """
 
@@ -38,7 +39,8 @@ CATEGORIES = (("attention", ("flash", "fmha", "cudnn", "attention", "sdpa")), ("
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One kind. Milliseconds are medians; peak_gb: of torch's allocator, in GiB, which coda's segments use too."""
+    """One kind, in one process or, of several, medians, the first of them for the first step. peak_gb: of torch's
+    allocator, in GiB, which coda's segments use too."""
 
     kind: str
     fwd_bwd_ms: float
@@ -172,7 +174,8 @@ def arguments():
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the result file")
     parser.add_argument("--kinds", default=",".join(KINDS), help="what is run, in this order")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    sizes = {"batch": 2, "length": 8192, "layers": 16, "width": 2048, "vocabulary": 128256, "rounds": 6, "warmup": 2}
+    sizes = {"batch": 2, "length": 8192, "layers": 16, "width": 2048, "vocabulary": 128256, "rounds": 6, "warmup": 2,
+             "turns": 2}
     for name, default in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--tune", action="store_true", help="tune coda's products in a step before the first that counts")
@@ -184,20 +187,35 @@ def arguments():
     return options
 
 
+def measured_alone(kind):
+    """The Result of a process, None where it failed."""
+    done = subprocess.run([sys.executable, *sys.argv, "--one", kind], capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"{kind}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}", flush=True)
+        return None
+    result = json.loads(done.stdout.splitlines()[-1])
+    print({name: value for name, value in result.items() if name != "kernels"}, flush=True)
+    return result
+
+
+def merged(turns):
+    """One row of a kind's turns."""
+    middle = {name: round(statistics.median(turn[name] for turn in turns), 3) for name in ("fwd_bwd_ms", "step_ms")}
+    return turns[-1] | {"first_step_s": turns[0]["first_step_s"]} | middle | {"turns_ms": [turn["step_ms"] for turn in turns]}
+
+
 def main():
     options = arguments()
     if options.one:
         print(json.dumps(dataclasses.asdict(measure(options.one, options))))
         return
-    found = []
-    for kind in options.kinds.split(","):
-        done = subprocess.run([sys.executable, *sys.argv, "--one", kind], capture_output=True, text=True)
-        if done.returncode != 0:
-            print(f"{kind}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}", flush=True)
-            continue
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-        print(found[-1], flush=True)
-        print(write(options, found), flush=True)
+    kinds, found = options.kinds.split(","), collections.defaultdict(list)
+    for turn in range(options.turns):
+        for kind in kinds if turn % 2 == 0 else reversed(kinds):
+            result = measured_alone(kind)
+            if result is not None:
+                found[kind].append(result)
+                print(write(options, [merged(turns) for turns in found.values()]), flush=True)
     if not found:
         sys.exit("step: no kind ran")
 

@@ -15,6 +15,8 @@ KINDS = {
     "gelu": {"hidden_act": "gelu_pytorch_tanh", "head_dim": 32},
     "llama3": {"rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
                                    "high_freq_factor": 4.0, "original_max_position_embeddings": 16}},
+    "yarn": {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}},
+    "dynamic": {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 4.0}, "max_position_embeddings": 16},
     "mistral": {"family": "Mistral", "sliding_window": None},
     "mistral_window": {"family": "Mistral", "sliding_window": 7},
     "qwen2": {"family": "Qwen2"},

@@ -182,30 +182,31 @@ def test_few_rows_and_strides(rows):
             torch.testing.assert_close(found[name], expected, rtol=1e-4, atol=1e-4)
 
 
-def segment_inputs(names):
+def segment_inputs(names, angles="table"):
     shapes = {"o": (D, 64), "gate": (F, D), "up": (F, D), "down": (D, F), "q": (64, D), "k": (32, D), "v": (32, D),
               "q_norm": (HEAD,), "out": (F, D)}
     weights = [(0.2 * torch.randn(shapes.get(name, (D,)))).requires_grad_() for name in names]
     attention = torch.randn(5, 64, requires_grad=True) if "o" in names else None
-    tables = [torch.rand(5, HEAD // 2) if "q" in names else None for _ in range(2)]
-    return attention, torch.randn(5, D, requires_grad=True), weights, *tables, ",".join(names), "swiglu", HEAD, 1e-6
+    turns = {"table": [torch.rand(5, HEAD // 2) for _ in range(2)], "frequency": [torch.arange(5), torch.rand(HEAD // 2)]}[angles]
+    return attention, torch.randn(5, D, requires_grad=True), weights, turns if "q" in names else [], ",".join(names), 1e-6, "swiglu", HEAD
 
 
-@pytest.mark.parametrize("names, policy", [
-    (("o", "o_bias", "post_norm", "gate", "up", "down", "down_bias", "next_norm", "q", "k", "v", "q_norm"), "fast"),
-    (("o", "post_norm", "gate", "up", "down", "down_bias"), "lean"), (("next_norm", "out"), "fast")])
-def test_the_segment_is_an_op_of_torch(names, policy):
-    inputs = segment_inputs(names)
-    torch.library.opcheck(ops.segment_op, (*inputs, policy, False))
-    attention, x, weights, cos, sin, *words = inputs
+@pytest.mark.parametrize("names, policy, angles", [
+    (("o", "o_bias", "post_norm", "gate", "up", "down", "down_bias", "next_norm", "q", "k", "v", "q_norm"), "fast", "table"),
+    (("next_norm", "q", "k", "v"), "fast", "frequency"), (("o", "post_norm", "gate", "up", "down", "down_bias"), "lean", "table"),
+    (("next_norm", "out"), "fast", "table")])
+def test_the_segment_is_an_op_of_torch(names, policy, angles):
+    inputs = *segment_inputs(names, angles), policy, angles, 1.5
+    torch.library.opcheck(ops.segment_op, (*inputs, False))
+    attention, x, weights, turns, *words = inputs
     with torch.no_grad():
-        found = ops.segment_op(*inputs, policy, False)
+        found = ops.segment_op(*inputs, False)
     results = len([name for name in ("o", "q", "k", "v", "out") if name in names])
     gradients = [torch.randn_like(result) for result in found[:results]]
     wanted = ",".join((*names, "x", *(("attention",) if attention is not None else ())))
     detached = [None if t is None else t.detach() for t in (attention, x if attention is None else None)]
-    torch.library.opcheck(ops.segment_backward_op, (gradients, *detached, found, [w.detach() for w in weights], cos, sin, *words,
-                                                    policy, wanted))
+    torch.library.opcheck(ops.segment_backward_op, (gradients, *detached, found, [w.detach() for w in weights], turns, *words,
+                                                    wanted))
 
 
 def test_results_nobody_uses():
@@ -213,7 +214,7 @@ def test_results_nobody_uses():
     names = ("o", "post_norm", "gate", "up", "down", "down_bias", "next_norm", "q", "k", "v", "q_norm")
     attention, x, weights, *rest = segment_inputs(names)
     for used, unused in ((0, {"next_norm", "q", "k", "v", "q_norm"}), (1, {"k", "v"})):
-        result = ops.segment_op(attention, x, weights, *rest, "fast", False)[used]
+        result = ops.segment_op(attention, x, weights, *rest, "fast", "table", 1.0, False)[used]
         gradients = torch.autograd.grad(result.sum(), [attention, x, *weights])
         assert {name for name, gradient in zip(("attention", "x", *names), gradients) if not gradient.any()} == unused
         assert all(gradient.isfinite().all() for gradient in gradients)

@@ -1,6 +1,7 @@
 """What patch leaves alone, and the words it says it in."""
 
 import copy
+import re
 import subprocess
 import sys
 
@@ -43,10 +44,14 @@ def test_configs(options, text):
     assert skipped(make_model(**options)) == {"model": text}
 
 
-def test_rotary_embeddings_that_scale():
-    rope = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64}
+def test_rotary_embeddings_that_change_and_scale():
+    factors = [1.0] * (make_model().model.layers[0].self_attn.head_dim // 2)
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64,
+            "short_factor": factors, "long_factor": factors}
     reasons = skipped(make_model(rope_parameters=rope))
-    assert list(reasons) == ["model.rotary_emb"] and reasons["model.rotary_emb"].startswith("scales attention by 1.1386")
+    assert list(reasons) == ["model.rotary_emb"]
+    assert re.fullmatch(r"scales cosines and sines by 1\.1547\d*, expected 1 where frequencies may change from call to call",
+                        reasons["model.rotary_emb"])
 
 
 def test_a_version_of_transformers_that_does_not_fit(monkeypatch):

@@ -24,7 +24,8 @@ QKV_PATHS = {"next_norm": "input_layernorm.weight", "q": "self_attn.q_proj.weigh
 @dataclasses.dataclass(frozen=True)
 class Options:
     """How a chain runs. call: what its errors begin with; gate: 'swiglu', ...; head: columns of a head; policy: 'fast'
-    or 'lean' (docs/training.md); main_grad: gradients are added to parameters' `main_grad`, where they have one."""
+    or 'lean' (docs/training.md); main_grad: gradients are added to parameters' `main_grad`, where they have one; angles, scale:
+    as those of a Plan (segment.py)."""
 
     call: str
     gate: str
@@ -32,17 +33,19 @@ class Options:
     eps: float
     policy: str = "fast"
     main_grad: bool = False
+    angles: str = "table"
+    scale: float = 1.0
 
-    def run(self, attention, x, weights, cos=None, sin=None):
+    def run(self, attention, x, weights, turns=()):
         """One segment; {name: result}. Raises TypeError and ValueError for weights that do not fit x or one another,
         NotImplementedError for main_grad under torch.compile."""
         if self.main_grad and torch.compiler.is_compiling():
             raise NotImplementedError(f"{self.call}: main_grad is set under torch.compile, expected eager mode: a graph has no "
                                       "parameters with attributes; patch(model) without it, or do not compile")
         _require_alike(self.call, x, weights)
-        plan = pieces.Plan(tuple(weights), self.eps, self.gate, self.head, self.policy)
+        plan = pieces.Plan(tuple(weights), self.eps, self.gate, self.head, self.policy, self.angles, self.scale)
         try:
-            return segment(plan, attention, x, weights, cos, sin, self.main_grad)
+            return segment(plan, attention, x, weights, turns, self.main_grad)
         except Error as error:
             raise type(error)(f"{self.call}: {error}") from error
 
@@ -74,30 +77,30 @@ def table_rows(table, batch):
     return half.reshape(-1, half.shape[-1])
 
 
-def enter(layer, x, cos, sin, options):
+def enter(layer, x, turns, options):
     """q, k, v of the first layer. x: (T, d)."""
-    found = options.run(None, x, weights_of(layer, QKV_PATHS), cos, sin)
+    found = options.run(None, x, weights_of(layer, QKV_PATHS), turns)
     return found["q"], found["k"], found["v"]
 
 
-def join(layer, following, attention, x, cos, sin, options):
+def join(layer, following, attention, x, turns, options):
     """(x, q, k, v) behind a layer's MLP, q, k, v being those of the `following` layer; without one, (x,)."""
     weights = weights_of(layer, MLP_PATHS) | (weights_of(following, QKV_PATHS) if following is not None else {})
-    found = options.run(attention, x, weights, cos, sin)
+    found = options.run(attention, x, weights, turns if following is not None else ())
     return tuple(found.values())
 
 
-def run_layers(layers, x, cos, sin, attends, options, checkpoints=None, observe=None):
+def run_layers(layers, x, turns, attends, options, checkpoints=None, observe=None):
     """The residual stream (T, d) behind the layers, before the last norm.
 
-    attends: for each layer a function of q (T, heads*head) and k, v (T, kv_heads*head) that gives the attention's result
+    turns: what options.angles says. attends: for each layer a function of q (T, heads*head) and k, v (T, kv_heads*head) that gives the attention's result
     (T, heads*head). checkpoints: for each layer None, or a function (run, *tensors) that runs it so that its inner tensors
     are made again in the backward. observe(x): is shown the stream behind each layer.
     """
     def step(layer, following, attend, x, q, k, v):
-        return join(layer, following, attend(q, k, v), x, cos, sin, options)
+        return join(layer, following, attend(q, k, v), x, turns, options)
 
-    state = (x, *enter(layers[0], x, cos, sin, options))
+    state = (x, *enter(layers[0], x, turns, options))
     checkpoints = checkpoints or [None] * len(layers)
     for layer, following, attend, checkpoint in zip(layers, [*layers[1:], None], attends, checkpoints):
         run = functools.partial(step, layer, following, attend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import torch
@@ -107,7 +108,7 @@ class QKVRope(torch.nn.Module):
         tables = _tables("QKVRope", x, positions, self.head)
         paths = {name: path.removeprefix("self_attn.") for name, path in chain.QKV_PATHS.items()} | {"next_norm": "norm.weight"}
         options = chain.Options("QKVRope", "swiglu", self.head, self.norm.eps)
-        found = options.run(None, rows, chain.weights_of(self, paths), *tables)
+        found = options.run(None, rows, chain.weights_of(self, paths), tables)
         return tuple(found[name].view(*x.shape[:-1], -1) for name in "qkv")
 
 
@@ -154,21 +155,19 @@ class LlamaLayer(torch.nn.Module):
         self.input_layernorm, self.post_attention_layernorm = (torch.nn.RMSNorm(d, eps, **factory) for _ in range(2))
 
     def forward(self, x, positions):
-        return run_layers([self], x, positions)
+        rows = _rows("LlamaLayer", x, self.mlp.gate_proj.in_features)
+        return run_layers([self], x, rows, _tables("LlamaLayer", x, positions, self.options.head), self.options)
 
 
-def run_layers(layers, x, positions):
-    """Layers of one shape in a row, each joined with the next: x (B, L, d) to (B, L, d)."""
-    options = layers[0].options
-    rows = _rows("LlamaLayer", x, layers[0].mlp.gate_proj.in_features)
-    tables = _tables("LlamaLayer", x, positions, options.head)
+def run_layers(layers, x, rows, turns, options):
+    """Layers of one shape in a row, each joined with the next: x (B, L, d), also as rows (T, d), to (B, L, d)."""
 
     def attend(q, k, v):
         q, k, v = (tensor.view(*x.shape[:2], -1, options.head).transpose(1, 2) for tensor in (q, k, v))
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
         return out.transpose(1, 2).reshape(len(rows), -1)
 
-    return chain.run_layers(layers, rows, *tables, [attend] * len(layers), options).view(x.shape)
+    return chain.run_layers(layers, rows, turns, [attend] * len(layers), options).view(x.shape)
 
 
 class LlamaModel(torch.nn.Module):
@@ -190,15 +189,17 @@ class LlamaModel(torch.nn.Module):
             self.lm_head.weight = self.model.embed_tokens.weight
         self.rope_theta = rope_theta
 
-    def positions(self, length, device):
-        """cos and sin (1, L, head) in fp32."""
+    def turns(self, tokens):
+        """Positions (T,) of tokens (B, L), and frequencies (head/2,) in fp32."""
         head = self.model.layers[0].options.head
-        frequencies = self.rope_theta ** -(torch.arange(0, head, 2, device=device, dtype=torch.float32) / head)
-        angles = (torch.arange(length, device=device, dtype=torch.float32)[:, None] * frequencies).repeat(1, 2)[None]
-        return angles.cos(), angles.sin()
+        frequencies = self.rope_theta ** -(torch.arange(0, head, 2, device=tokens.device, dtype=torch.float32) / head)
+        positions = torch.arange(tokens.shape[1], device=tokens.device, dtype=torch.int32)
+        return positions.expand(tokens.shape).reshape(-1), frequencies
 
     def forward(self, tokens, targets=None):
-        x = run_layers(list(self.model.layers), self.model.embed_tokens(tokens), self.positions(tokens.shape[1], tokens.device))
+        layers, x = list(self.model.layers), self.model.embed_tokens(tokens)
+        options = dataclasses.replace(layers[0].options, call="LlamaModel", angles="frequency")
+        x = run_layers(layers, x, x.flatten(0, 1), self.turns(tokens), options)
         norm, head = self.model.norm, self.lm_head.weight
         if targets is not None:
             return functional.linear_cross_entropy(functional.rmsnorm(x, norm.weight, eps=norm.eps), head, targets)

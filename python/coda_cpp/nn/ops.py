@@ -2,6 +2,7 @@
 graph, through activation checkpoints and through autograd as any op of torch does."""
 
 # No postponed annotations here, and typing's names: schemas are read from them, by older versions of torch too.
+import dataclasses
 from typing import List, Optional
 
 import torch
@@ -10,8 +11,8 @@ from .. import training
 from . import segment as pieces
 
 
-def _plan(names: str, gate: str, head: int, eps: float, policy: str) -> pieces.Plan:
-    return pieces.Plan(tuple(names.split(",")), eps, gate, head, policy)
+def _plan(names: str, *words) -> pieces.Plan:
+    return pieces.Plan(tuple(names.split(",")), *words)
 
 
 def _contiguous(tensor):
@@ -19,18 +20,18 @@ def _contiguous(tensor):
 
 
 @torch.library.custom_op("coda::segment", mutates_args=())
-def segment_op(attention: Optional[torch.Tensor], x: torch.Tensor, weights: List[torch.Tensor], cos: Optional[torch.Tensor],
-               sin: Optional[torch.Tensor], names: str, gate: str, head: int, eps: float, policy: str,
+def segment_op(attention: Optional[torch.Tensor], x: torch.Tensor, weights: List[torch.Tensor],
+               turns: List[torch.Tensor], names: str, eps: float, gate: str, head: int, policy: str, angles: str, scale: float,
                main_grad: bool) -> List[torch.Tensor]:
     """Results and then what the backward keeps, in the order of the Plan; see segment.py."""
-    plan = _plan(names, gate, head, eps, policy)
-    found = pieces.forward(plan, _contiguous(attention), x.contiguous(), dict(zip(plan.names, weights)), cos, sin)
+    plan = _plan(names, eps, gate, head, policy, angles, scale)
+    found = pieces.forward(plan, _contiguous(attention), x.contiguous(), dict(zip(plan.names, weights)), turns)
     return list(found.values())
 
 
 @segment_op.register_fake
-def _(attention, x, weights, cos, sin, names, gate, head, eps, policy, main_grad):
-    plan = _plan(names, gate, head, eps, policy)
+def _(attention, x, weights, turns, names, eps, gate, head, policy, angles, scale, main_grad):
+    plan = _plan(names, eps, gate, head, policy, angles, scale)
     shapes = plan.shapes(x.shape[0], x.shape[1], dict(zip(plan.names, weights)))
     return [x.new_empty(shape, dtype=torch.float32 if is_sum else x.dtype) for shape, is_sum in shapes.values()]
 
@@ -39,48 +40,48 @@ def _empty_like(tensor):
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
-def _run_backward(plan, gradients, attention, x, saved, weights, cos, sin, wanted, main):
+def _run_backward(plan, gradients, attention, x, saved, weights, turns, wanted, main):
     """[gradient of each of `wanted`]; those by weights in `main` are added there and left out."""
     named = dict(zip(plan.names, weights))
     fresh = {name: _empty_like(named[name]) for name in wanted if name in named and name not in main}
     into = {name: training.Fresh(tensor) for name, tensor in fresh.items()} | main
     given = {name: gradient.contiguous() for name, gradient in zip(plan.results, gradients) if gradient is not None}
     found = fresh | dict(zip(("attention", "x"), pieces.backward(
-        plan, given, attention, x, dict(zip((*plan.results, *plan.kept), saved)), named, cos, sin, into,
-        "attention" in wanted)))
+        plan, given, attention, x, dict(zip((*plan.results, *plan.kept), saved)), named, turns, into, "attention" in wanted)))
     return [found[name] for name in wanted if name not in main]
 
 
 @torch.library.custom_op("coda::segment_backward", mutates_args=())
 def segment_backward_op(gradients: List[Optional[torch.Tensor]], attention: Optional[torch.Tensor], x: Optional[torch.Tensor],
-                        saved: List[torch.Tensor], weights: List[torch.Tensor], cos: Optional[torch.Tensor],
-                        sin: Optional[torch.Tensor], names: str, gate: str, head: int, eps: float, policy: str,
+                        saved: List[torch.Tensor], weights: List[torch.Tensor], turns: List[torch.Tensor], names: str,
+                        eps: float, gate: str, head: int, policy: str, angles: str, scale: float,
                         wanted: str) -> List[torch.Tensor]:
     """The gradients by `wanted`, names of weights, 'attention' and 'x', from those by the results, some of them None."""
-    return _run_backward(_plan(names, gate, head, eps, policy), gradients, _contiguous(attention), _contiguous(x), saved,
-                         weights, cos, sin, wanted.split(","), {})
+    plan = _plan(names, eps, gate, head, policy, angles, scale)
+    return _run_backward(plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, turns, wanted.split(","), {})
 
 
 @segment_backward_op.register_fake
-def _(gradients, attention, x, saved, weights, cos, sin, names, gate, head, eps, policy, wanted):
-    plan = _plan(names, gate, head, eps, policy)
+def _(gradients, attention, x, saved, weights, turns, names, eps, gate, head, policy, angles, scale, wanted):
+    plan = _plan(names, eps, gate, head, policy, angles, scale)
     like = dict(zip((*plan.results, *plan.kept), saved)) | dict(zip(plan.names, weights)) | {"attention": attention}
     like["x"] = x if x is not None else like["x"]
     return [_empty_like(like[name]) for name in wanted.split(",")]
 
 
 def _setup_segment(ctx, inputs, output):
-    attention, x, weights, cos, sin, *ctx.words, ctx.main_grad = inputs
+    attention, x, weights, turns, *ctx.words, ctx.main_grad = inputs
     results = len(_plan(*ctx.words).results)
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(*output[results:])
-    ctx.save_for_backward(attention, x if attention is None else None, cos, sin, *weights, *output)
-    ctx.weight_count = len(weights)
+    ctx.save_for_backward(attention, x if attention is None else None, *weights, *turns, *output)
+    ctx.counts = len(weights), len(turns)
 
 
 def _segment_backward(ctx, gradients):
-    attention, x, cos, sin, *rest = ctx.saved_tensors
-    weights, saved = rest[:ctx.weight_count], rest[ctx.weight_count:]
+    attention, x, *rest = ctx.saved_tensors
+    of_weights, of_turns = ctx.counts
+    weights, turns, saved = rest[:of_weights], rest[of_weights:of_weights + of_turns], rest[of_weights + of_turns:]
     plan = _plan(*ctx.words)
     needs_attention, needs_x, needs_weights = ctx.needs_input_grad[:3]
     wanted = [name for name, needed in zip(plan.names, needs_weights) if needed]
@@ -88,12 +89,12 @@ def _segment_backward(ctx, gradients):
     main = _main_gradients(plan, weights, wanted) if ctx.main_grad else {}
     gradients = list(gradients[:len(plan.results)])
     if main:
-        made = _run_backward(plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, cos, sin, wanted, main)
+        made = _run_backward(plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, turns, wanted, main)
     else:
-        made = segment_backward_op(gradients, attention, x, saved, weights, cos, sin, *ctx.words, ",".join(wanted))
+        made = segment_backward_op(gradients, attention, x, saved, weights, turns, *ctx.words, ",".join(wanted))
     found = dict(zip((name for name in wanted if name not in main), made))
     by_weights = [found.get(name) for name in plan.names]
-    return found.get("attention"), found.get("x"), by_weights, None, None, *(None for _ in ctx.words), None
+    return found.get("attention"), found.get("x"), by_weights, [None] * of_turns, *(None for _ in ctx.words), None
 
 
 def _main_gradients(plan, weights, wanted):
@@ -105,11 +106,11 @@ def _main_gradients(plan, weights, wanted):
 segment_op.register_autograd(_segment_backward, setup_context=_setup_segment)
 
 
-def segment(plan, attention, x, weights, cos=None, sin=None, main_grad=False):
+def segment(plan, attention, x, weights, turns=(), main_grad=False):
     """{name: tensor} of plan.results. weights: by name, in the order of plan.names; main_grad: gradients by parameters
     that have a `main_grad` are added to it, and their own `grad` stays None."""
-    if not torch.is_grad_enabled():
-        plan = pieces.Plan(plan.names, plan.eps, plan.gate, plan.head, "none")
-    found = segment_op(attention, x, [weights[name] for name in plan.names], cos, sin, ",".join(plan.names), plan.gate,
-                       plan.head, plan.eps, plan.policy, main_grad)
+    policy = plan.policy if torch.is_grad_enabled() else "none"
+    found = segment_op(attention, x, [weights[name] for name in plan.names], list(turns), ",".join(plan.names), plan.eps,
+                       plan.gate, plan.head, policy, plan.angles, plan.scale, main_grad)
+    plan = dataclasses.replace(plan, policy=policy)
     return dict(zip(plan.results, found))

@@ -27,7 +27,9 @@ class Plan:
 
     names: of its weights, in the order they are given: o, o_bias (with attention), post_norm, gate, up, gate_bias, up_bias,
     down, down_bias; then next_norm with those of QKV, or with out, out_bias. head: columns of a head. policy: 'fast' or
-    'lean', what is kept for the backward, 'none' where there is no backward.
+    'lean', what is kept for the backward, 'none' where there is no backward. angles: what the turns of q and k are, 'table':
+    cos and sin, two of (T, head/2), or 'frequency': positions (T,) and frequencies (head/2,), whose cosines and sines are
+    taken times `scale`.
     """
 
     names: tuple[str, ...]
@@ -35,6 +37,8 @@ class Plan:
     gate: str = "swiglu"
     head: int = 0
     policy: str = "fast"
+    angles: str = "table"
+    scale: float = 1.0
 
     @property
     def has_mlp(self):
@@ -60,6 +64,11 @@ class Plan:
         heads = tuple(f"{part}z" for part in "qk" if f"{part}_norm" in self.names)
         return (*mlp, *(("sums",) if self.tail else ()), *heads)
 
+    def rope(self, turns):
+        """The rotation by these turns."""
+        names = {"table": ("cos", "sin"), "frequency": ("positions", "frequencies")}[self.angles]
+        return blocks.Rope(self.head, scale=self.scale, **dict(zip(names, turns)))
+
     def norm(self, weights, name):
         """The norm with that weight; where a stream ends without a reader, one without weight stands in."""
         return blocks.RmsNorm(weights.get(name), self.eps, "gamma" if name in weights else "none")
@@ -74,16 +83,16 @@ class Plan:
         return {name: ((rows, columns.get(name, sums)), name.endswith("sums")) for name in (*self.results, *self.kept)}
 
 
-def forward(plan, attention, x, weights, cos, sin):
+def forward(plan, attention, x, weights, turns):
     """{name: tensor} of plan.results and plan.kept. attention: (T, heads*head) or None; x: (T, d); weights: by name;
-    cos, sin: (T, head/2), where the segment ends with q, k and v."""
+    turns: two tensors, where the segment ends with q, k and v."""
     found = {}
     if plan.has_mlp:
         stream = _mlp(plan, attention, x, weights, found)
     else:
         stream = blocks.enter_norm(x, plan.norm(weights, "next_norm"))
     if plan.tail:
-        _read(plan, stream, weights, cos, sin, found)
+        _read(plan, stream, weights, turns, found)
     return {name: found[name] for name in (*plan.results, *plan.kept)}
 
 
@@ -112,7 +121,7 @@ def _mlp(plan, attention, x, weights, found):
     return stream
 
 
-def _read(plan, stream, weights, cos, sin, found):
+def _read(plan, stream, weights, turns, found):
     """What the next layer, or a linear one, makes of the stream."""
     norm = plan.norm(weights, "next_norm")
     found["sums"] = _sums(plan, stream)
@@ -120,7 +129,7 @@ def _read(plan, stream, weights, cos, sin, found):
         found["out"] = blocks.norm_linear(stream, norm, weights["out"], weights.get("out_bias"))
         return
     qkv = training.qkv_rope_saved(stream, norm, weights["q"], weights["k"], weights["v"],
-                                  blocks.Rope(plan.head, cos=cos, sin=sin), **_qkv_options(plan, weights))
+                                  plan.rope(turns), **_qkv_options(plan, weights))
     found |= {"q": qkv.q, "k": qkv.k, "v": qkv.v, "qz": qkv.qz, "kz": qkv.kz}
 
 
@@ -129,14 +138,14 @@ def _qkv_options(plan, weights):
     return biases | {name: plan.norm(weights, name) for name in ("q_norm", "k_norm") if name in weights}
 
 
-def backward(plan, gradients, attention, x, saved, weights, cos, sin, into, wants_attention):
+def backward(plan, gradients, attention, x, saved, weights, turns, into, wants_attention):
     """(gradient by attention or None, gradient by x). gradients: by some of plan.results; x: only read where the segment
     begins without attention; saved: what forward gave; into: {name: tensor or training.Fresh} where gradients by weights go,
     the rest is frozen."""
     saved = {"x": x, "middle": x} | saved
     d_x = gradients.get("x")
     if any(name in gradients for name in plan.tail):
-        d_x = _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into)
+        d_x = _tail_backward(plan, gradients, d_x, saved, weights, turns, into)
     else:
         for name in TAIL:  # nobody read what is behind the last norm
             if isinstance(into.get(name), training.Fresh):
@@ -165,7 +174,7 @@ def _add_sum(d_x, into):
         into.add_(total)
 
 
-def _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into):
+def _tail_backward(plan, gradients, d_x, saved, weights, turns, into):
     """The gradient by the stream that the next layer, or a linear one, reads; d_x: what reaches it past them, or None."""
     norm, stream = plan.norm(weights, "next_norm"), training.SavedStream(saved["x"], saved["sums"])
     d_out = [gradients[name] if name in gradients else torch.zeros_like(saved[name]) for name in plan.tail]
@@ -175,7 +184,7 @@ def _tail_backward(plan, gradients, d_x, saved, weights, cos, sin, into):
     else:
         kept = training.SavedQkv(saved["q"], saved["k"], saved["v"], saved.get("qz"), saved.get("kz"))
         pending = training.qkv_rope_backward(
-            *d_out, kept, stream, norm, weights["q"], weights["k"], weights["v"], blocks.Rope(plan.head, cos=cos, sin=sin),
+            *d_out, kept, stream, norm, weights["q"], weights["k"], weights["v"], plan.rope(turns),
             **_qkv_options(plan, weights), into={name: into[name] for name in QKV if name in into})
     if d_x is not None:
         pending.add_residual(d_x)

@@ -16,6 +16,8 @@ PARTS = {"": "DecoderLayer", "self_attn": "Attention", "mlp": "MLP", "input_laye
 #: Parts that hold no weights and are called, or whose work a segment does.
 FREE_PARTS = ("mlp.act_fn",)
 CACHES = ("DynamicCache", "StaticCache")
+#: Rotations whose frequencies no call changes.
+FIXED_ROPES = ("default", "linear", "llama3", "yarn")
 #: Whose hooks record hidden states.
 RECORDER = "transformers.utils.output_capturing"
 
@@ -122,10 +124,18 @@ def obstacles(model):
                 reason = f"has eps {part.variance_epsilon}, expected {model.config.rms_norm_eps}, the config's"
             if reason:
                 found[".".join(filter(None, ("layers", str(index), path)))] = reason
-    rope = getattr(model.rotary_emb, "attention_scaling", 1.0)
-    if rope != 1.0:
-        found["rotary_emb"] = f"scales attention by {rope}, expected 1"
+    angles, scale = turns_of(model)
+    if angles == "table" and scale != 1.0:
+        found["rotary_emb"] = f"scales cosines and sines by {scale}, expected 1 where frequencies may change from call to call"
     return found
+
+
+def turns_of(model):
+    """How the chain is told the rotation (chain.Options.angles), and the factor of cosines and sines."""
+    rotary = model.rotary_emb
+    is_stock = part_obstacle(rotary, family_of(model, "Model") + "RotaryEmbedding") is None
+    is_fixed = is_stock and rotary.rope_type in FIXED_ROPES and 2 * len(rotary.inv_freq) == model.layers[0].self_attn.head_dim
+    return "frequency" if is_fixed else "table", float(getattr(rotary, "attention_scaling", 1.0))
 
 
 def loss_obstacle(model):
