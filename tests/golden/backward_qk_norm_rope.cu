@@ -177,12 +177,26 @@ struct Epilogue {
   }
 };
 
-using KernelParams = Epilogue::Arguments;
-static_assert(sizeof(KernelParams) == 152, "the host lays it out alike");
+struct KernelParams {
+  Epilogue::Arguments arguments[1];
+  i32 runs[1];
+};
+static_assert(sizeof(KernelParams) == 160, "the host lays it out alike");
+
+struct Config {
+  using Params = KernelParams;
+  static constexpr int kSegments = 1;
+
+  // Calls body with the program of a segment, the columns of its spans and its arguments.
+  template <class Body>
+  __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
+    body(Epilogue{}, Constant<64>{}, p.arguments[0]);
+  }
+};
 
 }  // namespace coda
 
 extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 1)
     CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
-  coda::run_elementwise<coda::Epilogue, 64>(p);
+  coda::run_elementwise<coda::Config>(p);
 }

@@ -177,7 +177,7 @@ struct Epilogue1 {
 struct KernelParams {
   Epilogue::Arguments arguments[2];
   Epilogue1::Arguments arguments1[1];
-  i32 spans[3];
+  i32 runs[3];
 };
 static_assert(sizeof(KernelParams) == 472, "the host lays it out alike");
 
@@ -197,5 +197,5 @@ struct Config {
 
 extern "C" __global__ void __launch_bounds__(coda::kElementwiseThreads, 4)
     CODA_KERNEL(const __grid_constant__ coda::KernelParams p) {
-  coda::run_elementwise_segments<coda::Config>(p);
+  coda::run_elementwise<coda::Config>(p);
 }

@@ -1,5 +1,5 @@
-// A program without a product: each warp takes 16 rows × `Span` columns, group by group and chunk by chunk. Whole heads
-// and whole groups of reduced columns lie in one span, and whole heads that are summed in one group.
+// A program without a product: each warp takes 16 rows × `Span` columns at a time, group by group and chunk by chunk.
+// Whole heads and whole groups of reduced columns lie in one span, and whole heads that are summed in one group.
 #pragma once
 
 #include "columns.cuh"
@@ -112,25 +112,17 @@ __device__ __forceinline__ void store_columns(const typename Program::Arguments&
   __syncthreads();
 }
 
-// The thread's part of a span that begins at (row, col): `row` is the block's first. Inside: all of its 64 rows and
-// `Span` columns exist. lines: the block's, of reductions down columns.
+// The thread's part of a span that begins at (row, col): `row` is the thread's first. Inside: all of the block's 64
+// rows and the span's columns exist.
 template <class Program, int Span, bool Inside>
-__device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col, float* lines) {
+__device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col,
+                                         ElementwiseVectors<Program>& vectors, const float* lines) {
   constexpr int kGroup = Group<Program>::kCols, kAhead = Group<Program>::kAhead, kBatch = kAhead * 16;
-  const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2), warp = static_cast<i32>(threadIdx.x / 32);
-  const i32 own_row = row + warp * 16 + static_cast<i32>(lane_id() / 4);
+  const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2);
   const auto position_of = [&](i32 in_tile) {
-    return Position{own_row, col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
+    return Position{row,     col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
                     in_tile, in_tile + 16 == Span,    Inside, Inside};
   };
-  typename Program::Loads loads[kAhead];
-  const auto read = [&](i32 first) {
-#pragma unroll
-    for (int c = 0; c < kAhead; ++c) Program::load(a, position_of(first + c * 16), loads[c]);
-  };
-  read(0);  // before the vectors are waited for
-  ElementwiseVectors<Program> vectors{a, {}, {}, lines + warp * kGroup};
-  if constexpr (Program::kCols > 0) Program::cols(a, position_of(0), vectors.cols);
   typename Program::Reductions reductions;
   const float none[8] = {};
   float nothing[1][8];
@@ -138,7 +130,9 @@ __device__ __forceinline__ void run_span(const typename Program::Arguments& a, i
     if constexpr (Program::kSpans > 0) sum_group<Program>(a, vectors, first, position_of);
 #pragma unroll Group < Program> ::kBatches
     for (i32 batch = 0; batch < kGroup; batch += kBatch) {
-      if (first + batch > 0) read(first + batch);
+      typename Program::Loads loads[kAhead];
+#pragma unroll
+      for (int c = 0; c < kAhead; ++c) Program::load(a, position_of(first + batch + c * 16), loads[c]);
 #pragma unroll
       for (int c = 0; c < kAhead; ++c) {
         const Position at = position_of(first + batch + c * 16);
@@ -147,38 +141,42 @@ __device__ __forceinline__ void run_span(const typename Program::Arguments& a, i
         Program::chunk(a, at, vectors, none, none, none, none, loads[c], nothing, nothing, reductions);
       }
     }
-    if constexpr (Program::kColumns > 0) store_columns<Program>(a, lines, row, col + first);
+    if constexpr (Program::kColumns > 0)
+      store_columns<Program>(a, lines, row / kElementwiseRows * kElementwiseRows, col + first);
   }
 }
 
+// One run of spans out of `runs` in the 64 rows that begin at `first_row`: Cols are computed once for all of them.
 template <class Program, int Span>
-__device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col) {
-  __shared__ float lines[kAtLeastOne<Program::kColumns> * kLines * Group<Program>::kCols];
-  if (row + kElementwiseRows <= a.rows && col + Span <= a.cols)
-    run_span<Program, Span, true>(a, row, col, lines);
-  else
-    run_span<Program, Span, false>(a, row, col, lines);
-}
-
-template <class Program, int Span>
-__device__ __forceinline__ void run_elementwise(const typename Program::Arguments& a) {
-  const i32 spans = (a.cols + Span - 1) / Span;
-  const i32 row = static_cast<i32>(blockIdx.x / spans) * kElementwiseRows;
-  run_span<Program, Span>(a, row, static_cast<i32>(blockIdx.x % spans) * Span);
+__device__ __forceinline__ void run_spans(const typename Program::Arguments& a, i32 first_row, i32 run, i32 runs) {
+  constexpr int kGroup = Group<Program>::kCols;
+  __shared__ float lines[kAtLeastOne<Program::kColumns> * kLines * kGroup];
+  const i32 warp = static_cast<i32>(threadIdx.x / 32);
+  const i32 row = first_row + warp * 16 + static_cast<i32>(lane_id() / 4);
+  ElementwiseVectors<Program> vectors{a, {}, {}, lines + warp * kGroup};
+  if constexpr (Program::kCols > 0)
+    Program::cols(a, Position{row, 0, a.rows, a.cols, 0, 0, false, false, false}, vectors.cols);
+  const i32 spans = (a.cols + Span - 1) / Span, each = (spans + runs - 1) / runs;
+  for (i32 span = run * each; span < spans && span < (run + 1) * each; ++span) {
+    if (first_row + kElementwiseRows <= a.rows && (span + 1) * Span <= a.cols)
+      run_span<Program, Span, true>(a, row, span * Span, vectors, lines);
+    else
+      run_span<Program, Span, false>(a, row, span * Span, vectors, lines);
+  }
 }
 
 // Programs side by side. Config::visit calls its body with the program of a segment, the columns of its spans and its
-// arguments; a block's number counts the spans of all segments within 64 rows.
+// arguments; a block's number counts the runs of all segments within 64 rows.
 template <class Config>
-__device__ __forceinline__ void run_elementwise_segments(const typename Config::Params& p) {
-  i32 spans = 0;
+__device__ __forceinline__ void run_elementwise(const typename Config::Params& p) {
+  i32 runs = 0;
 #pragma unroll
-  for (int s = 0; s < Config::kSegments; ++s) spans += p.spans[s];
-  const i32 row = static_cast<i32>(blockIdx.x / spans) * kElementwiseRows;
-  i32 span = static_cast<i32>(blockIdx.x % spans), segment = 0;
-  while (span >= p.spans[segment]) span -= p.spans[segment++];
+  for (int s = 0; s < Config::kSegments; ++s) runs += p.runs[s];
+  const i32 row = static_cast<i32>(blockIdx.x / runs) * kElementwiseRows;
+  i32 run = static_cast<i32>(blockIdx.x % runs), segment = 0;
+  while (run >= p.runs[segment]) run -= p.runs[segment++];
   Config::visit(p, segment, [&](auto program, auto columns, const auto& arguments) {
-    run_span<decltype(program), decltype(columns)::value>(arguments, row, span * decltype(columns)::value);
+    run_spans<decltype(program), decltype(columns)::value>(arguments, row, run, p.runs[segment]);
   });
 }
 

@@ -115,7 +115,7 @@ __device__ __forceinline__ void load_partner_tile(const Matrix& from, const Posi
   for (int e = 0; e < 8; e += 2) {
     const i32 row = global_row(at, row_of(e)), own = global_col(at, col_of(e));
     if (kSame<Access, Paired> && Pairs::kByTwo && Period == 0 && at.inside) {
-      const Pair<Element> both = pair_at<Element>(from, row, own + to_partner<Pairs>(at, col_of(e)));
+      const Pair<Element> both = pair_at<Element>(from, at, e, to_partner<Pairs>(at, col_of(e)));
       values[e] = Element::widen(both.first);
       values[e + 1] = Element::widen(both.second);
       continue;

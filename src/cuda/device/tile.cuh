@@ -56,9 +56,12 @@ struct alignas(2 * sizeof(typename Element::Storage)) Pair {
   typename Element::Storage first, second;
 };
 
+// Those that begin `further` columns behind the thread's element e. One address serves all that a thread has of a row.
 template <class Element>
-__device__ __forceinline__ Pair<Element>& pair_at(const Matrix& m, i64 row, i32 col) {
-  return *reinterpret_cast<Pair<Element>*>(static_cast<typename Element::Storage*>(m.data) + row * m.row_stride + col);
+__device__ __forceinline__ Pair<Element>& pair_at(const Matrix& m, const Position& at, int e, i32 further = 0) {
+  auto* const first = static_cast<typename Element::Storage*>(m.data) + global_row(at, row_of(e)) * m.row_stride +
+                      (at.col - at.in_tile);
+  return *reinterpret_cast<Pair<Element>*>(first + (at.in_tile + col_of(e) / 2 * 8 + further));
 }
 
 // One entry of a row vector; 0 where there is none.
@@ -102,7 +105,7 @@ __device__ __forceinline__ void load_tile(const Matrix& from, const Position& at
   for (int e = 0; e < 8; e += 2) {
     const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
     if (kSame<Access, Paired> && Period == 0 && (at.inside || (row < at.rows && col + 1 < at.cols))) {
-      const Pair<Element> both = pair_at<Element>(from, row, col);
+      const Pair<Element> both = pair_at<Element>(from, at, e);
       values[e] = Element::widen(both.first);
       values[e + 1] = Element::widen(both.second);
       continue;
@@ -122,7 +125,7 @@ __device__ __forceinline__ void store_tile(const Matrix& to, const Position& at,
   for (int e = 0; e < 8; e += 2) {
     const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
     if (kSame<Access, Paired> && (at.inside || (row < at.rows && col + 1 < at.cols))) {
-      pair_at<Element>(to, row, col) = {Element::narrow(values[e]), Element::narrow(values[e + 1])};
+      pair_at<Element>(to, at, e) = {Element::narrow(values[e]), Element::narrow(values[e + 1])};
       continue;
     }
 #pragma unroll

@@ -25,14 +25,10 @@ void emit_config(Writer& out, const std::vector<SegmentSpec>& segments, const st
 
 void emit_params(Writer& out, const std::vector<SegmentSpec>& segments, const std::vector<DistinctProgram>& programs) {
   const std::size_t size = elementwise_layout(segments).size;
-  if (segments.size() == 1) {
-    out.line("using KernelParams = Epilogue::Arguments;");
-  } else {
-    out.open("struct KernelParams");
-    emit_arguments(out, programs);
-    out.line("i32 spans[", segments.size(), "];");
-    out.close(";");
-  }
+  out.open("struct KernelParams");
+  emit_arguments(out, programs);
+  out.line("i32 runs[", segments.size(), "];");
+  out.close(";");
   out.line("static_assert(sizeof(KernelParams) == ", size, ", \"the host lays it out alike\");");
 }
 
@@ -51,8 +47,8 @@ std::int64_t elementwise_span(const Program& program) { return std::lcm(std::int
 
 ElementwiseLayout elementwise_layout(const std::vector<SegmentSpec>& segments) {
   ElementwiseLayout layout;
-  layout.arguments = place_arguments(segments, layout.spans);
-  layout.size = segments.size() == 1 ? layout.spans : round_up(layout.spans + 4 * segments.size(), 8);
+  layout.arguments = place_arguments(segments, layout.runs);
+  layout.size = round_up(layout.runs + 4 * segments.size(), 8);
   return layout;
 }
 
@@ -66,17 +62,13 @@ std::string emit_elementwise(const std::vector<SegmentSpec>& segments) {
   emit_programs(out, segments, programs);
   out.line();
   emit_params(out, segments, programs);
-  std::string run = "run_elementwise_segments<coda::Config>";
-  if (segments.size() > 1) {
-    out.line();
-    emit_config(out, segments, programs);
-  } else {
-    run = concat("run_elementwise<coda::Epilogue, ", elementwise_span(segments[0].program), ">");
-  }
+  out.line();
+  emit_config(out, segments, programs);
   out.line();
   out.line("}  // namespace coda");
   out.line();
-  emit_entry(out, concat("kElementwiseThreads, ", blocks_at_once(segments)), "KernelParams", run);
+  emit_entry(out, concat("kElementwiseThreads, ", blocks_at_once(segments)), "KernelParams",
+             "run_elementwise<coda::Config>");
   return out.take();
 }
 

@@ -16,11 +16,11 @@ inline constexpr int kElementwiseRows = 64;
 /// Columns one warp takes: whole heads, whole groups of reduced columns.
 std::int64_t elementwise_span(const Program& program);
 
-/// Byte offsets in the kernel's parameter: that of one segment is its Arguments alone; that of several has the number
-/// of spans of each behind theirs.
+/// Byte offsets in the kernel's parameter: the Arguments of the segments, and behind them for each the runs its spans
+/// are cut into, one a block.
 struct ElementwiseLayout {
   std::vector<std::size_t> arguments{};  ///< of each segment
-  std::size_t spans = 0;
+  std::size_t runs = 0;
   std::size_t size = 0;
 };
 ElementwiseLayout elementwise_layout(const std::vector<SegmentSpec>& segments);

@@ -1,6 +1,7 @@
 // Plans of programs without a product.
 #include "cuda/emit/elementwise.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -33,15 +34,17 @@ class ElementwisePlan final : public Plan {
     if (problem.m == 0 || problem.n == 0) return;
     const CurrentGpu current(gpu_);
     alignas(64) std::array<char, kMaxParams> params;
-    std::int64_t spans = 0;
+    const std::int64_t row_blocks = ceil_div(problem.m, std::int64_t{kElementwiseRows});
+    const std::int64_t spans_of_run = choose_spans_of_run(problem, row_blocks);
+    std::int64_t runs = 0;
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       const BoundSegment& segment = problem.segments[i];
       fill_arguments(params.data() + layout_.arguments[i], specs_[i], segment);
-      const auto own = static_cast<std::int32_t>(ceil_div(segment.cols, elementwise_span(specs_[i].program)));
-      if (specs_.size() > 1) std::memcpy(params.data() + layout_.spans + 4 * i, &own, sizeof own);
-      spans += own;
+      const auto own = static_cast<std::int32_t>(ceil_div(spans_of(segment, specs_[i]), spans_of_run));
+      std::memcpy(params.data() + layout_.runs + 4 * i, &own, sizeof own);
+      runs += own;
     }
-    const std::int64_t grid = ceil_div(problem.m, std::int64_t{kElementwiseRows}) * spans;
+    const std::int64_t grid = row_blocks * runs;
     const LaunchConfig config{.grid_x = static_cast<unsigned>(grid),
                               .block_x = kElementwiseThreads,
                               .stream = static_cast<Stream>(where.stream)};
@@ -50,6 +53,19 @@ class ElementwisePlan final : public Plan {
   }
 
  private:
+  static std::int64_t spans_of(const BoundSegment& segment, const SegmentSpec& spec) {
+    return ceil_div(segment.cols, elementwise_span(spec.program));
+  }
+
+  // As long as they can be, so that what is computed once a run costs little, while there are blocks for every
+  // multiprocessor several times.
+  std::int64_t choose_spans_of_run(const Problem& problem, std::int64_t row_blocks) const {
+    constexpr std::int64_t kMost = 8, kBlocksOfMultiprocessor = 16;
+    std::int64_t spans = 0;
+    for (std::size_t i = 0; i < specs_.size(); ++i) spans += spans_of(problem.segments[i], specs_[i]);
+    return std::clamp(row_blocks * spans / (kBlocksOfMultiprocessor * gpu_.multiprocessors), std::int64_t{1}, kMost);
+  }
+
   void check_matches(const Problem& problem) const {
     bool same = problem.device == Device{DeviceKind::Cuda, gpu_.index} && problem.a.parts.empty() &&
                 problem.segments.size() == specs_.size();

@@ -4,28 +4,21 @@
 #include "fibers.cuh"
 
 #define run_elementwise run_elementwise_of_a_thread
-#define run_elementwise_segments run_elementwise_segments_of_a_thread
 #include "elementwise_gpu.cuh"
 #undef run_elementwise
-#undef run_elementwise_segments
 
 namespace coda {
 
-template <class Program, int Span>
-void run_elementwise(const typename Program::Arguments& a) {
-  const i64 blocks =
-      static_cast<i64>((a.rows + kElementwiseRows - 1) / kElementwiseRows) * ((a.cols + Span - 1) / Span);
-  fibers::run_blocks(blocks, kElementwiseThreads, [&] { run_elementwise_of_a_thread<Program, Span>(a); });
-}
-
+// In runs of three spans, whatever the launch says: sizes small enough for a CPU would never have more than one.
 template <class Config>
-void run_elementwise_segments(const typename Config::Params& p) {
-  i64 spans = 0;
-  for (int s = 0; s < Config::kSegments; ++s) spans += p.spans[s];
+void run_elementwise(const typename Config::Params& given) {
+  typename Config::Params p = given;
+  i64 runs = 0;
+  for (i32& of_segment : p.runs) runs += of_segment = (of_segment + 2) / 3;
   i32 rows = 0;
   Config::visit(p, 0, [&](auto, auto, const auto& arguments) { rows = arguments.rows; });
-  fibers::run_blocks(static_cast<i64>((rows + kElementwiseRows - 1) / kElementwiseRows) * spans, kElementwiseThreads,
-                     [&] { run_elementwise_segments_of_a_thread<Config>(p); });
+  fibers::run_blocks(static_cast<i64>((rows + kElementwiseRows - 1) / kElementwiseRows) * runs, kElementwiseThreads,
+                     [&] { run_elementwise_of_a_thread<Config>(p); });
 }
 
 }  // namespace coda
