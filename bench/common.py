@@ -4,9 +4,8 @@ The timer is coda_cpp.demo.paired: all entries in every round, the order rotated
 """
 
 import argparse
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -14,8 +13,8 @@ import torch
 import coda_cpp
 from coda_cpp.demo import machine
 from coda_cpp.demo.paired import Timing
+from result_file import RESULTS, write
 
-RESULTS = Path(__file__).parent / "results"
 CONTROL = "stock again"
 CONTROL_LIMIT = 0.05  # how far the median ratio of two equal entries may be from 1
 
@@ -79,27 +78,10 @@ def finish(options: argparse.Namespace, suite: str, found: list[Row]) -> None:
     if reasons:
         reasons.append("nothing was written, for the machine is busy: run it again when it is quiet")
         raise SystemExit("\n".join(reasons))
-    print(write(options.output, suite, options.threads, options.rounds, found))
-
-
-def write(folder: Path, suite: str, threads: int, rounds: int, found: list[Row]) -> Path:
-    """Writes <date>-<cpu>-<suite>.json and the plot beside it; gives the path of the former."""
-    folder.mkdir(parents=True, exist_ok=True)
-    cpu, date = machine.cpu_name(), machine.today()
-    path = folder / f"{date}-{machine.slug(cpu)}-{suite}.json"
-    result = {
-        "cpu": cpu,
-        "date": date,
-        "suite": suite,
-        "threads": threads,
-        "rounds": rounds,
-        "torch": torch.__version__,
-        "coda": coda_cpp.__version__,
-        "rows": [asdict(row) for row in found],
-    }
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    plot(path.with_suffix(".svg"), f"{suite}, {cpu}, {threads} threads, {date}", found)
-    return path
+    path = write(options.output, suite, found, "cpu", threads=options.threads, rounds=options.rounds)
+    title = f"{suite}, {machine.cpu_name()}, {options.threads} threads, {machine.today()}"
+    plot(path.with_suffix(".svg"), title, found)
+    print(path)
 
 
 def plot(path: Path, title: str, found: list[Row]) -> None:

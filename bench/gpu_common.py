@@ -5,17 +5,14 @@ changes its clocks under load. cuBLAS is entered twice: where the two differ, th
 """
 
 import argparse
-import json
-import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 import coda_cpp
-from coda_cpp.demo import machine
+from result_file import RESULTS
 
-RESULTS = Path(__file__).parent / "results"
 BASELINE, CONTROL = "cublas", "cublas again"
 
 
@@ -103,22 +100,6 @@ def grouped_bars(axes, places, groups):
         axes.bar(at, [row.ratio for _, row in these], 0.25, yerr=whiskers, capsize=3, label=label)
     axes.axhline(1, color="0.3", linewidth=1)
     axes.set_ylabel("time ÷ cuBLAS")
-
-
-def driver_version():
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
-
-
-def write(folder, suite, found, **facts):
-    folder.mkdir(parents=True, exist_ok=True)
-    gpu = torch.cuda.get_device_name()
-    date = machine.today()
-    path = folder / f"{date}-{machine.slug(gpu)}-{suite}.json"
-    result = {"gpu": gpu, "driver": driver_version(), "date": date, "suite": suite, "torch": torch.__version__,
-              "cuda": torch.version.cuda, "coda": coda_cpp.__version__, **facts, "rows": [asdict(row) for row in found]}
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return path
 
 
 def arguments(description):

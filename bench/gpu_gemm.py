@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 
 import coda_cpp as coda
-from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, rows, show, tuned, write
+from gpu_common import BASELINE, CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, rows, show, tuned
+from result_file import write
 
 SIZES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 3072, 2048), (16384, 16384, 2048),
          (16384, 2048, 8192), (16384, 6144, 4096), (16384, 28672, 4096), (16384, 4096, 14336)]
@@ -197,12 +198,12 @@ def main():
     products = [row for row in found if row.case != "epilogue"]
     if products:
         mean = round(geometric_mean(found), 4)
-        path = write(options.output, "gemm", products, rounds=options.rounds, geometric_mean=mean)
+        path = write(options.output, "gemm", products, "cuda", rounds=options.rounds, geometric_mean=mean)
         plot(path.with_suffix(".svg"), found)
         print(f"geometric mean {mean}; {path}")
     epilogues = [row for row in found if row.case == "epilogue"]
     if epilogues or facts:
-        print(write(options.output, "epilogue", epilogues, rounds=options.rounds, **facts))
+        print(write(options.output, "epilogue", epilogues, "cuda", rounds=options.rounds, **facts))
     for row in control_failures([row for row in found if row.case == "gemm"], 0.03):
         print(f"void: {row.size} {row.layout}: '{CONTROL}' reads {row.ratio}, expected 1 ± 0.03")
 

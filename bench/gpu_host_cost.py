@@ -8,7 +8,8 @@ import torch
 
 import coda_cpp as coda
 from coda_cpp import functional as CF
-from gpu_common import arguments, write
+from gpu_common import arguments
+from result_file import write
 
 SIDE, CALLS = 256, 300
 
@@ -59,7 +60,7 @@ def main():
         found += [Cost(name + how, us, round(us - times["mm"], 2)) for name, us in times.items()]
     for cost in found:
         print(f"{cost.call:32} {cost.us:8.2f} us  {cost.above_mm:+8.2f}")
-    print(write(options.output, "host_cost", found, side=SIDE))
+    print(write(options.output, "host_cost", found, "cuda", side=SIDE))
 
 
 if __name__ == "__main__":

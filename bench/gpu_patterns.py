@@ -15,7 +15,8 @@ from coda_cpp._core import partial_width
 from gpu_backward import Backward
 from gpu_case import (BF16, EPS, F32, THETA, Case, coda_kernels, compiled, in_turns, measure, normal, partial_sums, rms_norm,
                       turned, weight)
-from gpu_common import CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, tuned, write
+from gpu_common import CONTROL, PairedTimer, arguments, control_failures, grouped_bars, rounds_of, tuned
+from result_file import write
 from gpu_layer import Layer, LayerTraining
 
 HEAD = 128
@@ -165,7 +166,7 @@ def main():
         if "training" in options.only:
             found += measure(timer, LayerTraining(h).case(), h, max(options.rounds // 4, 12))
         torch.cuda.empty_cache()
-        path = write(options.output, "patterns", found, rounds=options.rounds)  # after each size: nothing is lost
+        path = write(options.output, "patterns", found, "cuda", rounds=options.rounds)  # after each size: nothing is lost
     plot(path.with_suffix(".svg"), found)
     print(path)
     for row in control_failures(found, 0.03):

@@ -25,12 +25,12 @@ import torch
 import transformers
 
 import coda_cpp
-from coda_cpp.demo import machine
+from result_file import RESULTS, write
 
-RESULTS = Path(__file__).parent / "results"
 KINDS = ("eager", "liger", "coda", "coda-lean")
 HEAD = 64
 KERNELS, KERNEL_NAME = 40, 100  # how many are listed, and letters of a name
+FACTS = ("tune", "batch", "length", "layers", "width", "vocabulary", "rounds", "turns")  # options in the file
 #: What is in the name of a kernel, and what it is counted as; the first that fits.
 CATEGORIES = (("attention", ("flash", "fmha", "cudnn", "attention", "sdpa")), ("optimizer", ("adam", "multi_tensor")),
               ("copy", ("memcpy", "memset")), ("coda", ("coda",)),
@@ -156,19 +156,6 @@ def measure(kind, options):
     return Result(kind, round(forward_backward, 3), round(step, 3), round(peak, 3), round(first, 3), loss, *training.profile())
 
 
-def write(options, found):
-    gpu = torch.cuda.get_device_name() if options.device == "cuda" else machine.cpu_name()
-    options.output.mkdir(parents=True, exist_ok=True)
-    date = machine.today()
-    path = options.output / f"{date}-{machine.slug(gpu)}-step.json"
-    names = ("tune", "device", "batch", "length", "layers", "width", "vocabulary", "rounds")
-    result = {"gpu": gpu, "date": date, "suite": "step", "torch": torch.__version__, "transformers": transformers.__version__,
-              "cuda": torch.version.cuda, "coda": coda_cpp.__version__, **{name: getattr(options, name) for name in names},
-              "rows": found}
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return path
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the result file")
@@ -210,12 +197,14 @@ def main():
         print(json.dumps(dataclasses.asdict(measure(options.one, options))))
         return
     kinds, found = options.kinds.split(","), collections.defaultdict(list)
+    facts = {"transformers": transformers.__version__, **{name: getattr(options, name) for name in FACTS}}
     for turn in range(options.turns):
         for kind in kinds if turn % 2 == 0 else reversed(kinds):
             result = measured_alone(kind)
             if result is not None:
                 found[kind].append(result)
-                print(write(options, [merged(turns) for turns in found.values()]), flush=True)
+                print(write(options.output, "step", [merged(turns) for turns in found.values()], options.device, **facts),
+                      flush=True)
     if not found:
         sys.exit("step: no kind ran")
 

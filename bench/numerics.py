@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from common import RESULTS
+from result_file import RESULTS
 
 import coda_cpp
 from coda_cpp import blocks, training

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "bench/gpu_step.py"
-SMALL = "--device cpu --batch 1 --length 32 --layers 1 --width 128 --vocabulary 512 --rounds 2 --warmup 1"
+SMALL = "--device cpu --turns 1 --batch 1 --length 32 --layers 1 --width 128 --vocabulary 512 --rounds 2 --warmup 1"
 
 
 def test_a_step_of_each_kind(tmp_path):
