@@ -166,7 +166,8 @@ def _backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
     if plan.products is not None:
         in_a, in_b = plan.counts
         into = iter(saved[len(plan.kept):])
-        plan.products.run([m if m is None or m.dim() == 2 else m.flatten(0, -2) for m in values[:in_a]], values[in_a:in_a + in_b],
+        plan.products.run([m if m is None or m.dim() == 2 else m.flatten(0, -2) for m in values[:in_a]],
+                          values[in_a:in_a + in_b],
                           [d if d is None or d.dtype is dtype else d.to(dtype) for d in factors],
                           [next(into) if added else None for added in adds], found)
     return [gradient if gradient is None or gradient.shape == shape else gradient.reshape(shape)

@@ -27,7 +27,8 @@ class PartPlan:
         self.step = part.step(wanted, part.smooth)
         """Of cotangents for all outputs: the one whose values are kept."""
         self.kept_inputs, self.kept_outputs = (
-            tuple([(operand.name, _layout(operand), i) for i, operand in enumerate(operands) if operand.name in self.step.kept])
+            tuple([(operand.name, _layout(operand), i) for i, operand in enumerate(operands)
+                   if operand.name in self.step.kept])
             for operands in (part.inputs, part.outputs))
         """What of the forward is kept: names, layouts and positions."""
         self._outputs = tuple([(operand.name, _layout(operand), None if operand.partials is None else operand)

@@ -21,8 +21,8 @@ Numbers = tuple[int, ...]
 
 
 class Product(NamedTuple):
-    """A launch of a backward. left and right: which matrices of A, B or d are its factors; wanted: whose gradients the parts of
-    its output are."""
+    """A launch of a backward. left and right: which matrices of A, B or d are its factors; wanted: whose gradients the parts
+    of its output are."""
 
     launch: Launch
     left: Numbers
@@ -51,11 +51,10 @@ class Products:
         self.accumulators = sum([len(part.accumulators) for part in launch.parts])
         self._chosen: dict[tuple[Numbers, Numbers, bool], Chosen] = {}
 
-    def run(self, a: Matrices, b: Matrices, d: Matrices, into: Matrices,
-            found: list[torch.Tensor | None]) -> None:
+    def run(self, a: Matrices, b: Matrices, d: Matrices, into: Matrices, found: list[torch.Tensor | None]) -> None:
         """Puts the gradients by the matrices of A, (M, K), and by those of B, in their shapes, into `found`. d: of each
-        accumulator, (M, N), None where nothing arrived. into: for each matrix of B, what its gradient is added to by the product,
-        or None; or nothing. Matrices that were not kept are None."""
+        accumulator, (M, N), None where nothing arrived. into: for each matrix of B, what its gradient is added to by the
+        product, or None; or nothing. Matrices that were not kept are None."""
         arrived = tuple([i for i, gradient in enumerate(d) if gradient is not None])
         added = tuple([i for i, target in enumerate(into) if target is not None])
         # A checkpoint's weight, passed as weight.T, lies in memory as its gradient does that is made turned.
