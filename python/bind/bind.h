@@ -24,6 +24,7 @@ void bind_values(nb::module_& module);
 void bind_epilogues(nb::module_& module);
 void bind_differentiate(nb::module_& module);
 void bind_gemm(nb::module_& module);
+void bind_launch(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_blocks(nb::module_& module);
 void bind_layer(nb::module_& module);

@@ -30,8 +30,7 @@ void make_output(const Operand& operand, const Target& target, Ready& ready) {
   if (target.framework == Framework::Torch) {
     const nb::object tensor = empty_torch(outer, dtype, target.device);
     ready.outputs.append(tensor);
-    const auto data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()));
-    ready.operands.push_back({operand.name, TensorView(data, dtype, shape, target.device)});
+    ready.operands.push_back({operand.name, TensorView(data_of_torch(tensor), dtype, shape, target.device)});
     return;
   }
   const Tensor tensor = Tensor::empty(shape, dtype);
@@ -53,25 +52,44 @@ void bind_number(const Operand& operand, double number, const Target& target, Re
   ready.operands.push_back({operand.name, scalar.view()});
 }
 
+Given nothing_of(const Program& program) {
+  const std::size_t count = program.operands().size();
+  return {program, std::vector<nb::object>(count), std::vector<std::optional<Array>>(count), {}};
+}
+
+void read_operand(std::string_view call, std::size_t at, nb::handle object, Given& given) {
+  const Operand& operand = given.program.operand(static_cast<int>(at));
+  given.objects[at] = nb::borrow(object);
+  if (operand.shape == Shape::Scalar && operand.role == Role::Input && is_number(object)) return;
+  const Access access = operand.role == Role::Input ? Access::Read : Access::Write;
+  given.arrays[at] = import_array(object, {call, operand_name(operand)}, access);
+}
+
 }  // namespace
 
 Given read_operands(std::string_view call, const Program& program, const nb::dict& operands) {
-  const std::size_t count = program.operands().size();
-  Given given{program, std::vector<nb::object>(count), std::vector<std::optional<Array>>(count), {}};
+  Given given = nothing_of(program);
   for (const auto& [key, object] : operands) {
     if (object.is_none()) continue;
     const auto name = nb::cast<std::string>(key);
     const int index = program.find_operand(name);
-    if (index < 0) {
+    if (index < 0)
       given.unknown.push_back(name);
-      continue;
-    }
-    const Operand& operand = program.operand(index);
-    const auto at = static_cast<std::size_t>(index);
-    given.objects[at] = nb::borrow(object);
-    if (operand.shape == Shape::Scalar && operand.role == Role::Input && is_number(object)) continue;
-    const Access access = operand.role == Role::Input ? Access::Read : Access::Write;
-    given.arrays[at] = import_array(object, {call, operand_name(operand)}, access);
+    else
+      read_operand(call, static_cast<std::size_t>(index), object, given);
+  }
+  return given;
+}
+
+Given read_inputs(std::string_view call, const Program& program, std::span<const nb::object>& next) {
+  Given given = nothing_of(program);
+  for (std::size_t i = 0; i < given.objects.size(); ++i) {
+    const Operand& operand = program.operand(static_cast<int>(i));
+    if (operand.role == Role::Output) continue;
+    REQUIRE(ValueError, !next.empty(), call, ": ", operand_name(operand), " of program '", program.name(),
+            "' is missing, expected a tensor for each operand that is no output, in the program's order");
+    read_operand(call, i, next.front(), given);
+    next = next.subspan(1);
   }
   return given;
 }

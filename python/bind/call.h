@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +24,10 @@ struct Given {
 
 /// Reads `operands`, a dict by name; None counts as not given. Errors: as import_array.
 Given read_operands(std::string_view call, const Program& program, const nb::dict& operands);
+
+/// Reads the operands of a program that are no plain outputs, given in its order from `next` on, which is moved behind
+/// them. Errors: as import_array, and ValueError where there are too few.
+Given read_inputs(std::string_view call, const Program& program, std::span<const nb::object>& next);
 
 /// What outputs that are not given are made like.
 struct Target {

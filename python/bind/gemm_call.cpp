@@ -10,9 +10,12 @@ struct HeldFactor {
   Extents batch;  ///< leading dimensions of A's rows, when there are several
 };
 
-HeldFactor read_factor(const nb::object& object, const std::string& name, bool batched) {
-  FactorObjects objects{Factor::View::Single, {object}};
-  if (nb::isinstance<FactorObjects>(object)) objects = nb::cast<FactorObjects>(object);
+FactorObjects objects_of(const nb::object& object) {
+  return nb::isinstance<FactorObjects>(object) ? nb::cast<FactorObjects>(object)
+                                               : FactorObjects{Factor::View::Single, {object}};
+}
+
+HeldFactor read_factor(const FactorObjects& objects, const std::string& name, bool batched) {
   HeldFactor held;
   held.factor.view = objects.view;
   for (std::size_t i = 0; i < objects.parts.size(); ++i) {
@@ -41,6 +44,32 @@ void append(std::vector<T>& to, std::vector<T>&& from) {
   for (T& item : from) to.push_back(std::move(item));
 }
 
+// A call whose segments `given_of` reads.
+template <class GivenOf>
+GemmCall read_call(const FactorObjects& a, const FactorObjects& b, std::size_t segments, const GivenOf& given_of) {
+  HeldFactor left = read_factor(a, "A", true), right = read_factor(b, "B", false);
+  GemmCall call{.a = std::move(left.factor), .b = std::move(right.factor)};
+  Target target{.batch = std::move(left.batch)};
+  if (!left.arrays.empty()) {
+    target.dtype = left.arrays[0].dtype;
+    target.framework = left.arrays[0].framework;
+    target.device = call.device = left.arrays[0].device;
+  }
+  for (std::size_t i = 0; i < segments; ++i) {
+    target.rows = extent_of(call.a, 0, i);
+    target.cols = extent_of(call.b, 1, i);
+    Given given = given_of(i);
+    const Program program = given.program;
+    Ready ready = make_ready("gemm", std::move(given), target);
+    call.segments.push_back({program, std::move(ready.operands)});
+    call.outputs.push_back(std::move(ready.outputs));
+    append(call.held, std::move(ready.held));
+  }
+  append(call.held, std::move(left.arrays));
+  append(call.held, std::move(right.arrays));
+  return call;
+}
+
 }  // namespace
 
 Execution GemmCall::execution() const { return execution_on(device); }
@@ -52,25 +81,16 @@ nb::list GemmCall::results() const {
 }
 
 GemmCall read_gemm(const nb::object& a, const nb::object& b, const SegmentObjects& segments) {
-  HeldFactor left = read_factor(a, "A", true), right = read_factor(b, "B", false);
-  GemmCall call{.a = left.factor, .b = right.factor};
-  Target target{.batch = left.batch};
-  if (!left.arrays.empty()) {
-    target.dtype = left.arrays[0].dtype;
-    target.framework = left.arrays[0].framework;
-    target.device = call.device = left.arrays[0].device;
-  }
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const auto& [program, operands] = segments[i];
-    target.rows = extent_of(call.a, 0, i);
-    target.cols = extent_of(call.b, 1, i);
-    Ready ready = make_ready("gemm", read_operands("gemm", program, operands), target);
-    call.segments.push_back({program, std::move(ready.operands)});
-    call.outputs.push_back(std::move(ready.outputs));
-    append(call.held, std::move(ready.held));
-  }
-  append(call.held, std::move(left.arrays));
-  append(call.held, std::move(right.arrays));
+  return read_call(objects_of(a), objects_of(b), segments.size(),
+                   [&](std::size_t i) { return read_operands("gemm", segments[i].first, segments[i].second); });
+}
+
+GemmCall read_launch(const LaunchKind& kind, std::vector<nb::object> a, std::vector<nb::object> b,
+                     std::span<const nb::object> inputs) {
+  GemmCall call = read_call({kind.a, std::move(a)}, {kind.b, std::move(b)}, kind.programs.size(),
+                            [&](std::size_t i) { return read_inputs("gemm", kind.programs[i], inputs); });
+  REQUIRE(ValueError, inputs.empty(), "gemm: got ", inputs.size(), inputs.size() == 1 ? " tensor" : " tensors",
+          " more than the programs have operands that are no outputs, expected none: leave them out");
   return call;
 }
 

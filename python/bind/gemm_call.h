@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,17 @@ struct GemmCall {
 
   nb::list results() const;
 };
+
+/// A kind of call: what is fixed about those that differ in their tensors alone.
+struct LaunchKind {
+  Factor::View a = Factor::View::Single, b = Factor::View::Single;
+  std::vector<Program> programs;  ///< of each segment
+  std::string backend;
+};
+
+/// Reads the tensors of such a call and makes its outputs. inputs: of all programs, in order. Errors: as read_inputs.
+GemmCall read_launch(const LaunchKind& kind, std::vector<nb::object> a, std::vector<nb::object> b,
+                     std::span<const nb::object> inputs);
 
 /// Reads the arguments and makes the outputs that are not given. Errors: as import_array.
 GemmCall read_gemm(const nb::object& a, const nb::object& b, const SegmentObjects& segments);

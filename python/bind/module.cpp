@@ -16,6 +16,7 @@ NB_MODULE(_core, module) {
   bind_epilogues(module);
   bind_differentiate(module);
   bind_gemm(module);
+  bind_launch(module);
   bind_plan(module);
   bind_blocks(module);
   bind_memory(module);

@@ -40,7 +40,7 @@ struct Torch {
   std::vector<std::pair<DType, nb::handle>> dtypes;
   nb::handle data_ptr = name("data_ptr"), stride = name("stride"), shape = name("shape"), dtype = name("dtype"),
              is_cpu = name("is_cpu"), is_cuda = name("is_cuda"), requires_grad = name("requires_grad"),
-             resolve_neg = name("resolve_neg"), get_device = name("get_device");
+             is_neg = name("is_neg"), resolve_neg = name("resolve_neg"), get_device = name("get_device");
   nb::handle empty_keywords = nb::make_tuple("dtype", "device").release();
 
  private:
@@ -113,34 +113,37 @@ nb::handle current_stream() {
 
 }  // namespace
 
-bool is_torch_in_memory(nb::handle object) {
-  if (!is_torch(object)) return false;
+std::optional<Device> device_of_torch(nb::handle object) {
+  if (!is_torch(object)) return {};
   const Torch& torch = *loaded_torch();
-  return get(object, torch.is_cpu).is(Py_True) || get(object, torch.is_cuda).is(Py_True);
+  if (get(object, torch.is_cuda).is(Py_True))
+    return Device{DeviceKind::Cuda, static_cast<int>(PyLong_AsLong(call(object, torch.get_device).ptr()))};
+  if (get(object, torch.is_cpu).is(Py_True)) return Device{};
+  return {};
 }
 
 // Its DLPack is slow, and makes the default stream wait, which no capture allows.
-Array import_torch(nb::object tensor, const Place& place, Access access) {
+Array import_torch(nb::object tensor, Device device, const Place& place, Access access) {
   const Torch& torch = *loaded_torch();
   if (access == Access::Write)
     REQUIRE(ValueError, !get(tensor, torch.requires_grad).is(Py_True), place.text(),
             " requires grad, expected a tensor outside autograd: it is an output, pass tensor.detach()");
   const std::optional<DType> dtype = torch.dtype_of(get(tensor, torch.dtype));
   if (!dtype) refuse_dtype(tensor, place);
-  Array result{.dtype = *dtype, .framework = Framework::Torch};
+  Array result{.dtype = *dtype, .framework = Framework::Torch, .device = device};
   try {
-    if (access == Access::Read) tensor = call(tensor, torch.resolve_neg);
+    if (access == Access::Read && call(tensor, torch.is_neg).is(Py_True)) tensor = call(tensor, torch.resolve_neg);
     result.strides = extents_of(call(tensor, torch.stride));
-    result.data = PyLong_AsVoidPtr(call(tensor, torch.data_ptr).ptr());
+    result.data = data_of_torch(tensor);
   } catch (const nb::python_error&) {  // sparse, or another that only looks like a tensor
     refuse_type(tensor, place);
   }
   result.shape = extents_of(get(tensor, torch.shape));
-  if (get(tensor, torch.is_cuda).is(Py_True))
-    result.device = {DeviceKind::Cuda, nb::cast<int>(call(tensor, torch.get_device))};
   result.owner = std::move(tensor);
   return result;
 }
+
+void* data_of_torch(nb::handle tensor) { return PyLong_AsVoidPtr(call(tensor, loaded_torch()->data_ptr).ptr()); }
 
 nb::object empty_torch(const std::vector<std::int64_t>& shape, DType dtype, Device device) {
   const Torch& torch = imported_torch();

@@ -1,15 +1,20 @@
 // torch's tensors, streams and memory. No other file of the binding calls torch.
 #pragma once
 
+#include <optional>
+
 #include "torch_view.h"
 
 namespace coda::python {
 
-/// Whether an object is a torch tensor with memory that can be read: on the CPU or a GPU.
-bool is_torch_in_memory(nb::handle object);
+/// Where a torch tensor has memory that can be read: the CPU or a GPU. Nothing for another, and for what is no tensor.
+std::optional<Device> device_of_torch(nb::handle object);
 
-/// A torch tensor by its attributes. Errors: as import_array.
-Array import_torch(nb::object tensor, const Place& place, Access access);
+/// A torch tensor, there, by its attributes. Errors: as import_array.
+Array import_torch(nb::object tensor, Device device, const Place& place, Access access);
+
+/// The address of a torch tensor's first element.
+void* data_of_torch(nb::handle tensor);
 
 /// An uninitialised torch tensor.
 nb::object empty_torch(const std::vector<std::int64_t>& shape, DType dtype, Device device);

@@ -135,7 +135,7 @@ Array import_dlpack(nb::object object, const Place& place, Access access) {
 
 Array import_array(nb::handle object, const Place& place, Access access) {
   nb::object array = nb::borrow(object);
-  if (is_torch_in_memory(object)) return import_torch(std::move(array), place, access);
+  if (const auto device = device_of_torch(object)) return import_torch(std::move(array), *device, place, access);
   if (is_instance(object, "numpy", "ndarray")) return import_numpy(std::move(array), place, access);
   if (nb::hasattr(object, "__dlpack__")) return import_dlpack(std::move(array), place, access);
   const bool readable = nb::hasattr(object, "__array_interface__") && access == Access::Read;

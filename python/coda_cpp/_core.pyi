@@ -676,6 +676,16 @@ def backend_names(device: str = 'cpu') -> list[str]:
     Names of the backends of this build for tensors on 'cpu' or 'cuda', in order of preference.
     """
 
+class Launch:
+    """A kind of call of gemm: its views, its programs and its backend."""
+
+    def __init__(self, a_view: str, b_view: str, programs: Sequence[Program], backend: str = '') -> None: ...
+
+    def run(self, a: Sequence[object], b: Sequence[object], inputs: Sequence[object]) -> list:
+        """
+        Outputs of all programs, in order, for the matrices of A, those of B, (K, N), and the inputs of all programs.
+        """
+
 class Prepared:
     """A call of gemm made ready: what coda_cpp.prepare returns."""
 

@@ -4,19 +4,37 @@
 //   INVARIANT(id < size, "validate: node ", id, " of ", size, "\n", program_text);
 #pragma once
 
+#include <concepts>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "coda/error.h"
 
 namespace coda {
 
-/// Joins its arguments with operator<<.
+/// Appends what operator<< prints. A stream takes longer to make than a call to bind, so text and integers need none.
+template <class Part>
+void append(std::string& text, const Part& part) {
+  if constexpr (std::convertible_to<const Part&, std::string_view>) {
+    text += std::string_view(part);
+  } else if constexpr (std::same_as<Part, char>) {
+    text += part;
+  } else if constexpr (std::integral<Part> && sizeof(Part) > 1) {
+    text += std::to_string(part);
+  } else {
+    std::ostringstream out;
+    out << part;
+    text += out.str();
+  }
+}
+
+/// Joins its arguments as operator<< prints them.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
+  std::string text;
+  (append(text, parts), ...);
+  return text;
 }
 
 }  // namespace coda

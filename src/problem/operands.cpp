@@ -14,11 +14,14 @@ constexpr std::int64_t kMaxPartials = 64;  // a load finishes this many; more ar
 
 std::int64_t count_of(std::int64_t extent, std::int64_t width) { return (extent + width - 1) / width; }
 
+// Columns of an operand's domain: those of the output, or the pairs of its pairing.
+std::int64_t domain_columns(const Operand& operand, std::int64_t cols) {
+  return operand.pairing.is_none() ? cols : cols / operand.pairing.head * (operand.pairing.width / 2);
+}
+
 // Entries of a Tile or Row along the columns.
 std::int64_t columns_of(const Operand& operand, std::int64_t cols) {
-  if (operand.period > 0) return operand.period;
-  if (operand.pairing.is_none()) return cols;
-  return cols / operand.pairing.head * (operand.pairing.width / 2);
+  return operand.period > 0 ? operand.period : domain_columns(operand, cols);
 }
 
 // What the extents of an operand are, and why: the end of a message about its shape.
@@ -191,9 +194,7 @@ void check_columns(const Place& place, const Program& program) {
   }
   for (const Operand& operand : program.operands()) {
     check("head", operand.pairing.head, place.cols, "N");
-    Operand whole = operand;
-    whole.period = 0;
-    check("period", operand.period, columns_of(whole, place.cols),
+    check("period", operand.period, domain_columns(operand, place.cols),
           operand.pairing.is_none() ? "N" : "the number of pairs");
   }
 }

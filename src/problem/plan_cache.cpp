@@ -5,6 +5,7 @@
 namespace coda {
 namespace {
 
+constexpr std::size_t kUsualKey = 96;    // numbers: most calls' keys grow no further
 constexpr std::int64_t kAlignment = 16;  // bytes: the finest that a backend's choice depends on
 
 void append(std::vector<std::int64_t>& key, const TensorView& tensor) {
@@ -16,12 +17,14 @@ void append(std::vector<std::int64_t>& key, const TensorView& tensor) {
 
 // All of a problem but its name and where its tensors are. Every part has a fixed length or tells its own.
 std::vector<std::int64_t> key_of(const Problem& problem, std::string_view backend, std::uint64_t epoch) {
-  std::vector<std::int64_t> key{static_cast<std::int64_t>(epoch),
-                                static_cast<std::int64_t>(problem.device.kind),
-                                problem.device.index,
-                                static_cast<std::int64_t>(backend.size()),
-                                problem.m,
-                                problem.n};
+  std::vector<std::int64_t> key;
+  key.reserve(kUsualKey);
+  key = {static_cast<std::int64_t>(epoch),
+         static_cast<std::int64_t>(problem.device.kind),
+         problem.device.index,
+         static_cast<std::int64_t>(backend.size()),
+         problem.m,
+         problem.n};
   key.insert(key.end(), backend.begin(), backend.end());
   for (const Factor* factor : {&problem.a, &problem.b}) {
     key.push_back(static_cast<std::int64_t>(factor->view));

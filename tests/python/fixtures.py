@@ -3,6 +3,7 @@
 import pytest
 
 import coda_cpp as coda
+from coda_cpp._torch.launch import Launch
 from support import torch_generator
 
 
@@ -15,13 +16,18 @@ class Products:
     """Notes the program of each product the core runs."""
 
     def __init__(self, monkeypatch):
-        self.seen, run = [], coda._core.gemm
+        self.seen, gemm, run = [], coda._core.gemm, Launch.run
 
-        def noted(a, b, segments, *rest):
+        def noted_gemm(a, b, segments, *rest):
             self.seen.append(segments[0][0].name)
-            return run(a, b, segments, *rest)
+            return gemm(a, b, segments, *rest)
 
-        monkeypatch.setattr(coda._core, "gemm", noted)
+        def noted_run(launch, *tensors):
+            self.seen.append(launch.parts[0].name)
+            return run(launch, *tensors)
+
+        monkeypatch.setattr(coda._core, "gemm", noted_gemm)
+        monkeypatch.setattr(Launch, "run", noted_run)
 
     def of(self, work):
         """The programs of the products that `work` runs, by name."""

@@ -39,6 +39,7 @@ def column(acc, shift: coda.Col):
 
 COLUMN = coda.epilogue(column)
 LSE = coda.epilogues.lse()
+BIASED = coda.epilogues.bias()
 
 # (exception, exact text, call)
 ROWS = [
@@ -54,6 +55,13 @@ ROWS = [
     (NotImplementedError,
      "gemm: A is on cuda:1, expected a CPU tensor or a torch tensor on a GPU: use torch.from_dlpack",
      lambda: coda.gemm(OnCuda(), B)),
+    # A launch: the tensors that torch's calls give, by position.
+    (ValueError, "Launch: view is 'row', expected one of 'single', 'pair', 'concat', 'concat_k'",
+     lambda: coda._core.Launch("row", "single", [])),
+    (ValueError, "gemm: operand 'bias' of program 'bias' is missing, expected a tensor for each operand that is no output, in "
+                 "the program's order", lambda: coda._core.Launch("single", "single", [BIASED]).run([A], [B], [])),
+    (ValueError, "gemm: got 1 tensor more than the programs have operands that are no outputs, expected none: leave them out",
+     lambda: coda._core.Launch("single", "single", [BIASED]).run([A], [B], [BIAS, BIAS])),
     # Dtypes.
     (TypeError, "gemm: A has dtype int8, expected f32, bf16, f16 or f64, or i32 or i64 for indices: convert it first",
      lambda: coda.gemm(A.astype(np.int8), B)),

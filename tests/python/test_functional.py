@@ -83,6 +83,13 @@ def test_gradients_of_weights_lie_in_memory_as_the_weights(generator):
     torch.testing.assert_close(ours.grad.T, across.grad)
 
 
+def test_no_transposition_of_a_weight_is_recorded(generator):
+    w = torch.randn(N, D, generator=generator).requires_grad_()
+    node = CF.linear(torch.randn(5, D, generator=generator), w).grad_fn
+    leaf, = [function for function, _ in node.next_functions if function is not None]
+    assert leaf.variable is w
+
+
 @pytest.mark.parametrize("frozen, expected", [((), 2), (("x",), 1), (("gate", "up"), 1), (("up",), 2), (("x", "up"), 1)],
                          ids=str)
 def test_what_is_frozen_costs_no_product(generator, products, frozen, expected):

@@ -32,6 +32,12 @@ def test_rows_joined(draw):
     expect_same_gradients(torch.cat([first, second]), torch.cat([F.gelu(a @ w + bias), (b @ w).sigmoid()]), [a, b, w, bias])
 
 
+def test_rows_joined_of_which_the_one_used_is_frozen(draw):
+    a, b, w = draw(7, 24), draw(3, 24).detach(), draw(24, 40)
+    _, second = coda.gemm(coda.concat(a, b), w, ["sigmoid", "sigmoid"])
+    expect_same_gradients(second, (b @ w).sigmoid(), [w])
+
+
 def test_columns_joined_of_which_some_are_not_used(draw):
     x, v, w, u = draw(2, 7, 24), draw(40, 24), draw(16, 24), draw(8, 24)
     _, middle, last = coda.gemm(x, coda.concat(v.T, w.T, u.T), ["sigmoid", "sigmoid", "identity"])

@@ -61,8 +61,7 @@ class Factors:
     def run(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the product, recorded."""
         try:
-            b = [weight.t() for weight in self.weights.values()]
-            made = record.gemm(launch, (self.x,), b, operands, self.main_grads)
+            made = record.gemm(launch, (self.x,), tuple(self.weights.values()), operands, self.main_grads, turned=True)
         except Exception as error:
             self.refuse(error)
         return [output.squeeze(0) for output in made] if self.is_vector else made
@@ -96,7 +95,7 @@ def require_weight(call: str, name: str, weight: Tensor, x: Tensor) -> None:
 
 
 def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
-    """What the weight's gradient is added to, (K, N); None of a frozen weight."""
+    """What the weight's gradient is added to, (N, K); None of a frozen weight."""
     require_tensor(call, name, weight)
     if not weight.requires_grad:
         return None
@@ -105,7 +104,7 @@ def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
         got = "none" if main is None else f"one of shape {list(main.shape)} and {main.dtype}"
         raise ValueError(f"{call}: argument '{name}' has {got} as its .main_grad, expected a tensor of shape "
                          f"{list(weight.shape)} and torch.float32 or the weight's dtype: main_grad=True adds its gradient to it")
-    return main.t()
+    return main
 
 
 def unstacked(call: str, name: str, weight: Tensor, parts: tuple[str, ...], sizes: Sequence[int] | None,

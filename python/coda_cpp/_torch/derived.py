@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import re
-from typing import Any, Iterable, NamedTuple
+from typing import Any, Iterable
 
 from .. import _core, errors
 from ..differentiate import Backward, differentiate, with_saved
@@ -15,21 +15,21 @@ from ..gemm import as_program, result_type
 _COL_PARTIAL_ROWS = 64  # rows a column's partial covers: what every backend reduces
 
 
-class Step(NamedTuple):
-    """A backward: a program for the gradients that have to be computed, and those that are a cotangent as it arrives."""
+class Step:
+    """A backward: a program for the gradients that have to be computed, and those that are a cotangent as it arrives.
 
-    backward: Backward | None
-    passed: dict[str, str]
-    """Name -> the output whose cotangent its gradient is."""
+    passed: name -> the output whose cotangent its gradient is. kept: inputs and outputs of the forward that it reads."""
 
-    @property
-    def kept(self) -> frozenset[str]:
-        """Inputs and outputs of the forward that it reads."""
-        finish = {} if self.backward is None else {
-            operand.name for gradient in self.backward.gradients if gradient.finish is not None
-            for operand in gradient.finish.operands if operand.role == "in"}
-        return frozenset() if self.backward is None else frozenset(
-            {*self.backward.saved, *self.backward.inputs, *finish} - {g.output for g in self.backward.gradients})
+    def __init__(self, backward: Backward | None, passed: dict[str, str]) -> None:
+        self.backward = backward
+        self.passed = passed
+        self.kept = frozenset() if backward is None else _read(backward)
+
+
+def _read(backward: Backward) -> frozenset[str]:
+    finish = {operand.name for gradient in backward.gradients if gradient.finish is not None
+              for operand in gradient.finish.operands if operand.role == "in"}
+    return frozenset({*backward.saved, *backward.inputs, *finish} - {g.output for g in backward.gradients})
 
 
 # The named tuples of outputs, by Derived.number: torch.compile makes only what it finds by a global name.
@@ -51,6 +51,7 @@ class Derived:
         self.input_names = tuple(operand.name for operand in self.inputs)
         self.whole_tiles = tuple([o.shape == "tile" and o.period == 0 and o.pairing is None for o in self.inputs])
         """Of each input, whether it is (M, N)."""
+        self.reads_partials = any(operand.partials is not None for operand in self.inputs)
         self.outputs = tuple(operand for operand in program.operands if operand.role != "in")
         self.output_names = tuple(operand.name for operand in self.outputs)
         self.smooth = smooth if smooth is not None else tuple(o.name for o in self.outputs if _is_smooth(o))

@@ -10,38 +10,60 @@ import torch
 
 from ..errors import NotImplementedError
 from .launch import Launch, launch_of, rows_of, split
-from .part import PartBackward
+from .part import PartPlan, as_matrix
 from .products import Products
 
 Mask = tuple[bool, ...]
 Grads = Sequence["torch.Tensor | None"]
 
 
-class Plan(NamedTuple):
-    """What is fixed about the backward of a call: the launch that also stores what it reads, and what to keep."""
+class Place(NamedTuple):
+    """A part of a call, and where among all inputs, then outputs, what it keeps and wants is."""
 
-    launch: Launch
-    """Of an elementwise pass its one part."""
-    counts: tuple[int, int]
-    """Matrices of A and of B."""
-    mask: Mask
-    """Of all inputs, A, B, then operands: whether a gradient is wanted."""
-    wanted: tuple[tuple[str, ...], ...]
-    """For each part."""
-    kept: tuple[int, ...]
-    """Inputs, then outputs, that are saved."""
-    silent: tuple[int, ...]
-    """Outputs without a gradient."""
+    plan: PartPlan
+    kept: tuple[tuple[str, str, int], ...]
+    """Names and layouts of operands."""
+    wanted: tuple[tuple[str, int], ...]
+    """Names of inputs."""
+    outputs: slice
+    """Among the outputs alone."""
+
+
+class Plan:
+    """What is fixed about the backward of a call.
+
+    launch: stores what the backward reads, too; of an elementwise pass its one part. counts: matrices of A and of B. mask: of
+    all inputs, A, B, then operands: whether a gradient is wanted. turned: matrices of B are given as (N, K)."""
+
+    def __init__(self, launch: Launch, counts: tuple[int, int], mask: Mask, turned: bool) -> None:
+        wanted = [_wanted(launch, i, counts, mask) for i in range(len(launch.parts))]
+        storing = tuple([part.storing(names) for part, names in zip(launch.parts, wanted)])
+        self.launch = launch if storing == launch.parts else launch_of(launch.a_view, launch.b_view, storing, launch.backend)
+        self.counts, self.mask, self.turned = counts, mask, turned
+        self.places = _places(self.launch, counts, mask, wanted)
+        in_a, in_b = counts
+        of_a, of_b = mask[:in_a], mask[in_a:in_a + in_b]
+        self.products = Products(launch, of_a, of_b, turned) if in_a else None
+        kept = {position for place in self.places for *_, position in place.kept}
+        kept.update(range(in_a, in_a + in_b) if any(of_a) else ())
+        kept.update(range(in_a) if any(of_b) else ())
+        self.kept = tuple(sorted(kept))
+        """Positions among inputs, then outputs, of what is saved: what the backward reads when all outputs have a gradient."""
+        names = [(part, name) for part in storing for name in part.output_names]
+        self.silent = tuple([i for i, (part, name) in enumerate(names) if name not in part.smooth])
+        """Outputs without a gradient."""
+        self.values = len(mask) + len(names)
+
+    def extents(self, shapes: Sequence[torch.Size], part: int) -> tuple[int, int]:
+        """Rows and columns of a part of a product."""
+        rows = rows_of(shapes[part if self.launch.a_view == "concat" else 0])
+        return rows, shapes[self.counts[0] + (part if self.launch.b_view == "concat" else 0)][0 if self.turned else 1]
 
 
 @functools.lru_cache(maxsize=4096)
-def plan_of(launch: Launch, counts: tuple[int, int], mask: Mask) -> Plan:
+def plan_of(launch: Launch, counts: tuple[int, int], mask: Mask, turned: bool = False) -> Plan:
     """The plan for the gradients by the inputs in `mask`. Errors: those of Derived.storing."""
-    wanted = tuple(_wanted(launch, i, counts, mask) for i in range(len(launch.parts)))
-    storing = tuple(part.storing(names) for part, names in zip(launch.parts, wanted))
-    stored = launch_of(launch.a_view, launch.b_view, storing, launch.backend)
-    plan = Plan(stored, counts, mask, wanted, (), ())
-    return plan._replace(kept=tuple(sorted(_kept(plan))), silent=tuple(_silent(plan)))
+    return Plan(launch, counts, mask, turned)
 
 
 def _wanted(launch: Launch, part: int, counts: tuple[int, int], mask: Mask) -> tuple[str, ...]:
@@ -58,39 +80,38 @@ def _wanted(launch: Launch, part: int, counts: tuple[int, int], mask: Mask) -> t
     return (*names, *(name for name, needs in zip(launch.parts[part].input_names, operands) if needs))
 
 
-def _kept(plan: Plan) -> set[int]:
-    """Positions among inputs, then outputs, of what the backward reads when all outputs have a gradient."""
-    in_a, in_b = plan.counts
-    kept: set[int] = set()
-    if any(plan.mask[:in_a]):
-        kept.update(range(in_a, in_a + in_b))
-    if any(plan.mask[in_a:in_a + in_b]):
-        kept.update(range(in_a))
-    at, out = in_a + in_b, len(plan.mask)
-    for part, wanted in zip(plan.launch.parts, plan.wanted):
-        names = part.step(wanted, part.smooth).kept
-        kept.update(at + i for i, name in enumerate(part.input_names) if name in names)
-        kept.update(out + i for i, name in enumerate(part.output_names) if name in names)
+def _places(launch: Launch, counts: tuple[int, int], mask: Mask, wanted: list[tuple[str, ...]]) -> tuple[Place, ...]:
+    places = []
+    at, out = sum(counts), 0
+    for part, names in zip(launch.parts, wanted):
+        plan = PartPlan(part, names, launch.backend)
+        kept = (*[(name, layout, at + i) for name, layout, i in plan.kept_inputs],
+                *[(name, layout, len(mask) + out + i) for name, layout, i in plan.kept_outputs])
+        inputs = tuple([(name, i) for i, name in enumerate(part.input_names, at) if name in names])
+        places.append(Place(plan, kept, inputs, slice(out, out + len(part.outputs))))
         at, out = at + len(part.inputs), out + len(part.outputs)
-    return kept
+    return tuple(places)
 
 
-def _silent(plan: Plan) -> list[int]:
-    names = [(part, name) for part in plan.launch.parts for name in part.output_names]
-    return [i for i, (part, name) in enumerate(names) if name not in part.smooth]
+class Call(NamedTuple):
+    """What an autograd context keeps of a call beside tensors. extents: rows and columns of an elementwise pass. adds: of each
+    matrix of B, whether its gradient is added to a main gradient; or nothing."""
+
+    plan: Plan
+    shapes: list[torch.Size]
+    dtype: torch.dtype
+    extents: tuple[int, int] | None
+    adds: tuple[bool, ...]
 
 
 def save(ctx: Any, plan: Plan, inputs: Grads, outputs: list[torch.Tensor], extents: tuple[int, int] | None = None,
          main_grads: Grads = ()) -> None:
-    """Keeps what `backward` reads in an autograd context. extents: rows and columns of an elementwise pass. main_grads: for
-    each matrix of B, in its shape, what its gradient is added to, or None; or nothing."""
+    """Keeps what `backward` reads in an autograd context. main_grads: for each matrix of B, in its shape, what its gradient is
+    added to, or None; or nothing."""
     every = (*inputs, *outputs)
+    adds = tuple([into is not None for into in main_grads]) if main_grads else ()
     ctx.save_for_backward(*[every[i] for i in plan.kept], *[into for into in main_grads if into is not None])
-    ctx.adds = tuple(into is not None for into in main_grads)
-    ctx.plan = plan
-    ctx.extents = extents
-    ctx.shapes = [tensor.shape for tensor in inputs]
-    ctx.dtype = inputs[0].dtype
+    ctx.call = Call(plan, [tensor.shape for tensor in inputs], inputs[0].dtype, extents, adds)
     ctx.set_materialize_grads(False)
     if plan.silent:
         ctx.mark_non_differentiable(*[outputs[i] for i in plan.silent])
@@ -128,36 +149,26 @@ class _Once(torch.autograd.Function):
 
 
 def _backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
-    plan: Plan = ctx.plan
+    plan, shapes, dtype, extents, adds = ctx.call
     saved = ctx.saved_tensors
-    values = dict(zip(plan.kept, saved))
-    in_a, in_b = plan.counts
-    at, out = in_a + in_b, 0
+    values: list[torch.Tensor | None] = [None] * plan.values
+    for position, tensor in zip(plan.kept, saved):
+        values[position] = tensor
     found: list[torch.Tensor | None] = [None] * len(plan.mask)
     factors: list[torch.Tensor | None] = []
-    for i, (part, wanted) in enumerate(zip(plan.launch.parts, plan.wanted)):
-        rows, cols = ctx.extents or _extents(plan, ctx.shapes, i)
-        of_part = PartBackward(part, rows, cols, plan.launch.backend)
-        inputs, outputs = range(at, at + len(part.inputs)), range(out, out + len(part.outputs))
-        of_part.keep(part.inputs, [values.get(j) for j in inputs])
-        of_part.keep(part.outputs, [values.get(len(plan.mask) + j) for j in outputs])
-        gradients = of_part.gradients(wanted, [grads[j] for j in outputs])
-        factors += [gradients.get(name) for name in part.accumulators]
-        for j, name in zip(inputs, part.input_names):
-            if name in gradients:
-                found[j] = gradients[name].reshape(ctx.shapes[j])
-        at, out = inputs.stop, outputs.stop
-    if in_a:
+    for i, place in enumerate(plan.places):
+        rows, cols = extents or plan.extents(shapes, i)
+        kept = {name: as_matrix(layout, values[position], rows) for name, layout, position in place.kept}
+        made = place.plan.gradients(rows, cols, kept, grads[place.outputs])
+        factors += [made.get(name) for name in place.plan.part.accumulators]
+        for name, position in place.wanted:
+            found[position] = made.get(name)
+    if plan.products is not None:
+        in_a, in_b = plan.counts
         into = iter(saved[len(plan.kept):])
-        products = Products(plan, [values.get(j) for j in range(in_a)], [values.get(in_a + j) for j in range(in_b)],
-                            [None if d is None else d.to(ctx.dtype) for d in factors],
-                            [next(into) if adds else None for adds in ctx.adds])
-        found[:in_a] = products.by_a(ctx.shapes)
-        found[in_a:in_a + in_b] = products.by_b()
-    return found
-
-
-def _extents(plan: Plan, shapes: list[torch.Size], part: int) -> tuple[int, int]:
-    launch, in_a = plan.launch, plan.counts[0]
-    rows = rows_of(shapes[part if launch.a_view == "concat" else 0])
-    return rows, shapes[in_a + (part if launch.b_view == "concat" else 0)][1]
+        plan.products.run([m if m is None or m.dim() == 2 else m.flatten(0, -2) for m in values[:in_a]],
+                          values[in_a:in_a + in_b],
+                          [d if d is None or d.dtype is dtype else d.to(dtype) for d in factors],
+                          [next(into) if added else None for added in adds], found)
+    return [gradient if gradient is None or gradient.shape == shape else gradient.reshape(shape)
+            for gradient, shape in zip(found, shapes)]

@@ -10,7 +10,6 @@ from typing import Any, Sequence
 import torch
 
 from .. import _core
-from ..gemm import JOIN
 from .derived import Derived, derived_of_text
 
 _TORCH_DTYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -26,15 +25,13 @@ class Launch:
         self.parts = parts
         self.backend = backend
         self.texts = [part.text for part in parts]
+        self._core = _core.Launch(a_view, b_view, [part.program for part in parts], backend) if a_view else None
         self.number = next(_numbers)
         _launches[self.number] = self
 
     def run(self, a: Sequence[torch.Tensor], b: Sequence[torch.Tensor], operands: Sequence[torch.Tensor]) -> list:
         """The outputs of all parts, in order, by the core; records nothing."""
-        segments = [(part.program, dict(zip(part.input_names, tensors)))
-                    for part, tensors in zip(self.parts, split(operands, self.parts))]
-        outputs = _core.gemm(_factor(self.a_view, a), _factor(self.b_view, b), segments, self.backend)
-        return outputs[0] if len(outputs) == 1 else list(itertools.chain.from_iterable(outputs))
+        return self._core.run(a, b, operands)
 
     def fake(self, a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Empty tensors like the outputs."""
@@ -61,10 +58,6 @@ def launch_numbered(number: int) -> Launch:
 def launch_of(a_view: str, b_view: str, parts: tuple[Derived, ...], backend: str) -> Launch:
     """The launch of these, made once."""
     return Launch(a_view, b_view, parts, backend)
-
-
-def _factor(view: str, matrices: Sequence[torch.Tensor]) -> Any:
-    return matrices[0] if view == "single" else JOIN[view](*matrices)
 
 
 def rows_of(shape: torch.Size) -> int:

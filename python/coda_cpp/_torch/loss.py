@@ -39,7 +39,7 @@ def _recorded(factors: Factors, weight: Tensor, targets: Tensor, ignore_index: i
     x, weight = record.autocast((factors.x.flatten(0, -2), weight))
     records = torch.is_grad_enabled()
     how = How(ignore_index, mean, records and x.requires_grad, records and weight.requires_grad)
-    main = tuple(into.t() for into in factors.main_grads if into is not None)
+    main = tuple(into for into in factors.main_grads if into is not None)
     if not route.is_plain((x, weight, targets)):
         return torch.ops.coda.linear_cross_entropy(x, weight, targets, list(main), *how)[0]
     if how.d_x or how.d_weight:
@@ -55,7 +55,7 @@ def linear_cross_entropy_forward(x: Tensor, weight: Tensor, targets: Tensor, *,
         targets = _targets(factors, targets)
         launch = launches.lse(ignore_index, False)
         try:
-            lse, target = record.gemm(launch, (factors.x.flatten(0, -2),), (weight.t(),), (targets,))
+            lse, target = record.gemm(launch, (factors.x.flatten(0, -2),), (weight,), (targets,), turned=True)
         except Exception as error:
             factors.refuse(error)
         lse = torch.logsumexp(lse, -1)

@@ -52,7 +52,7 @@ def _save_gemm(ctx: Any, inputs: tuple, output: list[torch.Tensor]) -> None:
 
 def _gemm_backward(ctx: Any, grads: list) -> tuple:
     found = gradients.backward(ctx, grads)
-    in_a, in_b = ctx.plan.counts
+    in_a, in_b = ctx.call.plan.counts
     return found[:in_a], found[in_a:in_a + in_b], found[in_a + in_b:], [None] * ctx.main_grads, None, None, None, None
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Sequence
+from typing import NamedTuple, Sequence
 
 import torch
 
@@ -16,86 +16,113 @@ from . import route
 from .derived import Derived, derived
 from .launch import Launch
 
-if TYPE_CHECKING:
-    from .gradients import Plan
+Matrices = Sequence["torch.Tensor | None"]
+Numbers = tuple[int, ...]
 
-Matrices = list[torch.Tensor]
+
+class Product(NamedTuple):
+    """A launch of a backward. left and right: which matrices of A, B or d are its factors; wanted: whose gradients the parts
+    of its output are."""
+
+    launch: Launch
+    left: Numbers
+    right: Numbers
+    wanted: Numbers
+
+
+class Chosen(NamedTuple):
+    """The products of a backward: the gradients by A, those by B, and those by B that are added to main gradients."""
+
+    by_a: Product | None
+    by_b: Product | None
+    adding: Product | None
 
 
 class Products:
-    """d: of each accumulator, (M, N), None where nothing arrived. into: for each matrix of B, what its gradient is added to,
-    or None. a and b are None where they were not kept."""
+    """The products behind the backward of a launch for the gradients wanted, each chosen once.
 
-    def __init__(self, plan: Plan, a: Sequence[torch.Tensor | None], b: Sequence[torch.Tensor | None],
-                 d: list[torch.Tensor | None], into: Sequence[torch.Tensor | None]) -> None:
-        self.launch = plan.launch
-        in_a, in_b = plan.counts
-        self.wanted_a, self.wanted_b = plan.mask[:in_a], plan.mask[in_a:in_a + in_b]
-        self.a = [m if m is None or m.dim() == 2 else m.flatten(0, -2) for m in a]
-        self.b = b
-        self.d = d
-        self.arrived = [i for i, gradient in enumerate(d) if gradient is not None]
-        self.into = into or [None] * in_b
+    turned: the call has matrices of B as (N, K), as checkpoints do, and wants their gradients so."""
 
-    def by_a(self, shapes: list[torch.Size]) -> list[torch.Tensor | None]:
-        """The gradients by the matrices of A, of the shapes they had; no product where none is wanted."""
-        found: list[torch.Tensor | None] = [None] * len(self.a)
-        if not any(self.wanted_a) or not self.arrived:
-            return found
-        wanted = [i for i, wants in enumerate(self.wanted_a) if wants]
-        if self.launch.a_view == "concat":
-            wanted = [i for i in wanted if i in self.arrived]
-            made = self._run("concat", [self.d[i] for i in wanted], "single", [self.b[0].t()])
-        elif self.launch.a_view == "concat_k":
-            made = self._run("single", self.d, "concat", [self.b[i].t() for i in wanted])
+    def __init__(self, launch: Launch, wanted_a: Sequence[bool], wanted_b: Sequence[bool], turned: bool) -> None:
+        self.launch = launch
+        self.wanted_a = tuple([i for i, wants in enumerate(wanted_a) if wants])
+        self.wanted_b = tuple([i for i, wants in enumerate(wanted_b) if wants])
+        self.turned = turned
+        self.accumulators = sum([len(part.accumulators) for part in launch.parts])
+        self._chosen: dict[tuple[Numbers, Numbers, bool], Chosen] = {}
+
+    def run(self, a: Matrices, b: Matrices, d: Matrices, into: Matrices, found: list[torch.Tensor | None]) -> None:
+        """Puts the gradients by the matrices of A, (M, K), and by those of B, in their shapes, into `found`. d: of each
+        accumulator, (M, N), None where nothing arrived. into: for each matrix of B, what its gradient is added to by the
+        product, or None; or nothing. Matrices that were not kept are None."""
+        arrived = tuple([i for i, gradient in enumerate(d) if gradient is not None])
+        added = tuple([i for i, target in enumerate(into) if target is not None])
+        # A checkpoint's weight, passed as weight.T, lies in memory as its gradient does that is made turned.
+        turned = self.turned or all([b[i] is None or b[i].stride(0) == 1 for i in self.wanted_b])
+        chosen = self._chosen.get((arrived, added, turned))
+        if chosen is None:
+            chosen = self._chosen[arrived, added, turned] = self._choose(arrived, added, turned)
+        by_a, by_b, adding = chosen
+        if by_a is not None:
+            right = [b[i] for i in by_a.right] if self.turned else [b[i].t() for i in by_a.right]
+            made = route.gemm(by_a.launch, [d[i] for i in by_a.left], right)
+            for i, gradient in zip(by_a.wanted, made):
+                found[i] = gradient
+        if by_b is not None:
+            made = route.gemm(by_b.launch, *_factors(by_b, a, d, turned))
+            for i, gradient in zip(by_b.wanted, made):
+                found[len(a) + i] = gradient.t() if turned and not self.turned else gradient
+        if adding is not None:
+            targets = [into[i] if self.turned else into[i].t() for i in added]
+            route.add_products(adding.launch, targets, *_factors(adding, a, d, True))
+
+    def _choose(self, arrived: Numbers, added: Numbers, turned: bool) -> Chosen:
+        """Frozen matrices cost nothing."""
+        wanted = self.wanted_b if arrived else ()
+        if self.accumulators > 1 and self.launch.a_view == "single":
+            wanted = tuple([i for i in wanted if i in arrived])
+        kept = tuple([i for i in wanted if i not in added])
+        adding = tuple([i for i in wanted if i in added])
+        return Chosen(self._choose_by_a(arrived) if self.wanted_a and arrived else None,
+                      self._choose_by_b(kept, arrived, turned, identity()) if kept else None,
+                      self._choose_by_b(adding, arrived, True, accumulated()) if adding else None)
+
+    def _choose_by_a(self, arrived: Numbers) -> Product | None:
+        wanted, view = self.wanted_a, self.launch.a_view
+        if view == "concat":
+            wanted = tuple([i for i in wanted if i in arrived])
+            views, left, right = ("concat", "single"), wanted, (0,)
+        elif view == "concat_k":
+            views, left, right = ("single", "concat"), (0,), wanted
         else:
-            made = self._run("concat_k", [self.d[i] for i in self.arrived], "concat_k",
-                             [self.b[i].t() for i in self.arrived])
-        for i, gradient in zip(wanted, made):
-            found[i] = gradient.reshape(shapes[i])
-        return found
+            views, left, right = ("concat_k", "concat_k"), arrived, arrived
+        return self._product(views, left, right, wanted, identity()) if wanted else None
 
-    def by_b(self) -> list[torch.Tensor | None]:
-        """The gradients by the matrices of B, (K, N). Frozen ones cost nothing; those with an `into` are added to it by the
-        product, and have None."""
-        found: list[torch.Tensor | None] = [None] * len(self.b)
-        wanted = [i for i, wants in enumerate(self.wanted_b) if wants and self.arrived]
-        if len(self.d) > 1 and self.launch.a_view == "single":
-            wanted = [i for i in wanted if i in self.arrived]
-        kept = [i for i in wanted if self.into[i] is None]
-        added = [i for i in wanted if self.into[i] is not None]
-        if kept:
-            turned = all(self.b[i] is None or self.b[i].stride(0) == 1 for i in kept)
-            for i, gradient in zip(kept, self._run(*self._weight_factors(kept, turned))):
-                found[i] = gradient.t() if turned else gradient
-        if added:
-            a_view, left, b_view, right = self._weight_factors(added, True)
-            launch = plain(_view(a_view, left), _view(b_view, right), len(added), self.launch.backend, accumulated())
-            route.add_products(launch, [self.into[i].t() for i in added], left, right)
-        return found
-
-    def _weight_factors(self, wanted: list[int], turned: bool) -> tuple[str, Matrices, str, Matrices]:
-        """The factors of dB = Aᵀ d for some matrices of B; turned: of its transpose dᵀ A, in whose order a checkpoint's
-        weight, passed as weight.T, lies in memory."""
+    def _choose_by_b(self, wanted: Numbers, arrived: Numbers, turned: bool, program: Derived) -> Product:
+        """dB = Aᵀ d for some matrices of B, or turned dBᵀ = dᵀ A."""
         if self.launch.a_view == "concat_k":
-            left, right = [self.a[i] for i in wanted], self.d
-            views = "concat", "single"
+            views, of_a, of_d = ("concat", "single"), wanted, (0,)
         elif self.launch.a_view == "concat":
-            left, right = [self.a[i] for i in self.arrived], [self.d[i] for i in self.arrived]
-            views = "concat_k", "concat_k"
+            views, of_a, of_d = ("concat_k", "concat_k"), arrived, arrived
         else:
-            left, right = self.a, [self.d[i if len(self.d) > 1 else 0] for i in wanted]
-            views = "single", "concat"
+            views, of_a, of_d = ("single", "concat"), (0,), wanted if self.accumulators > 1 else (0,) * len(wanted)
         if turned:
-            return views[1], [m.t() for m in right], views[0], left
-        return views[0], [m.t() for m in left], views[1], right
+            return self._product(views[::-1], of_d, of_a, wanted, program)
+        return self._product(views, of_a, of_d, wanted, program)
 
-    def _run(self, a_view: str, a: Matrices, b_view: str, b: Matrices) -> list[torch.Tensor]:
-        parts = max(len(a) if a_view == "concat" else 1, len(b) if b_view == "concat" else 1)
-        return route.gemm(plain(_view(a_view, a), _view(b_view, b), parts, self.launch.backend, identity()), a, b)
+    def _product(self, views: tuple[str, str], left: Numbers, right: Numbers, wanted: Numbers, program: Derived) -> Product:
+        a_view, b_view = _view(views[0], left), _view(views[1], right)
+        parts = max(len(left) if a_view == "concat" else 1, len(right) if b_view == "concat" else 1)
+        return Product(plain(a_view, b_view, parts, self.launch.backend, program), left, right, wanted)
 
 
-def _view(view: str, matrices: Matrices) -> str:
+def _factors(product: Product, a: Matrices, d: Matrices, turned: bool) -> tuple[Matrices, Matrices]:
+    """The factors of a product for gradients by B: Aᵀ and d, or dᵀ and A."""
+    left, right = (d, a) if turned else (a, d)
+    return [left[i].t() for i in product.left], [right[i] for i in product.right]
+
+
+def _view(view: str, matrices: Numbers) -> str:
     return view if len(matrices) > 1 else "single"
 
 

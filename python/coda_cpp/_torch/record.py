@@ -13,20 +13,26 @@ from .launch import Launch, launch_numbered, run_elementwise
 Tensors = Sequence[torch.Tensor]
 
 
-def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors,
-         main_grads: Sequence[torch.Tensor | None] = ()) -> list[torch.Tensor]:
+def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: Sequence[torch.Tensor | None] = (), *,
+         turned: bool = False) -> list[torch.Tensor]:
     """The outputs of a launch, recorded for autograd where an input requires grad. A and B are rounded to the dtype of
-    autocast where that is on. main_grads: for each matrix of B, in its shape, what its gradient is added to, or None."""
+    autocast where that is on. main_grads: for each matrix of B, in its shape, what its gradient is added to, or None. turned:
+    matrices of B are given as (N, K), a checkpoint's weights: no transposition is recorded then."""
     if torch._C._is_any_autocast_enabled():
         a, b = autocast(a), autocast(b)
     inputs = (*a, *b, *operands)
     mask = tuple([tensor.requires_grad for tensor in inputs])
-    if True not in mask or not torch.is_grad_enabled():
+    is_recorded = True in mask and torch.is_grad_enabled()
+    if is_recorded and route.is_plain(inputs):
+        plan = gradients.plan_of(launch, (len(a), len(b)), mask, turned)
+        made = _Gemm.apply(plan, main_grads, *inputs)
+        return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
+    b = [matrix.t() for matrix in b] if turned else b
+    if not is_recorded:
         return route.gemm(launch, a, b, operands)
-    plan = _plan(launch.number, (len(a), len(b)), mask)
-    made = _Gemm.apply(plan, main_grads, *inputs) if route.is_plain(inputs) else route.gemm_op(
-        plan.launch, a, b, operands, main_grads)
-    return made if plan.launch is launch else _asked_for(launch, plan.launch, made)
+    main_grads = [into if into is None else into.t() for into in main_grads] if turned else main_grads
+    stored = _plan(launch.number, (len(a), len(b)), mask).launch
+    return _asked_for(launch, stored, route.gemm_op(stored, a, b, operands, main_grads))
 
 
 def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list[torch.Tensor]:
@@ -35,9 +41,11 @@ def elementwise(launch: Launch, operands: Tensors, rows: int, cols: int) -> list
     mask = tuple([tensor.requires_grad for tensor in operands])
     if True not in mask or not torch.is_grad_enabled():
         return route.elementwise(part, operands, rows, cols, launch.backend)
-    plan = _plan(launch.number, (0, 0), mask)
-    made = _Elementwise.apply(plan, rows, cols, *operands) if route.is_plain(operands) else route.elementwise(
-        plan.launch.parts[0], operands, rows, cols, launch.backend)
+    if route.is_plain(operands):
+        made = _Elementwise.apply(gradients.plan_of(launch, (0, 0), mask), rows, cols, *operands)
+    else:
+        storing = _plan(launch.number, (0, 0), mask).launch.parts[0]
+        made = route.elementwise(storing, operands, rows, cols, launch.backend)
     return made[:len(part.outputs)]
 
 
@@ -68,7 +76,8 @@ class _Gemm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: gradients.Plan, main_grads: Sequence, *inputs: torch.Tensor) -> tuple:
         in_a, in_b = plan.counts
-        outputs = plan.launch.run(inputs[:in_a], inputs[in_a:in_a + in_b], inputs[in_a + in_b:])
+        b = inputs[in_a:in_a + in_b]
+        outputs = plan.launch.run(inputs[:in_a], [matrix.t() for matrix in b] if plan.turned else b, inputs[in_a + in_b:])
         gradients.save(ctx, plan, inputs, outputs, main_grads=main_grads)
         return tuple(outputs)
 
