@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "coda/error.h"
 
@@ -16,6 +17,7 @@ namespace coda {
 /// Appends what operator<< prints. A stream takes longer to make than a call to bind, so text and integers need none.
 template <class Part>
 void append(std::string& text, const Part& part) {
+  static_assert(!std::is_function_v<Part>, "a manipulator such as std::hex would change nothing here");
   if constexpr (std::convertible_to<const Part&, std::string_view>) {
     text += std::string_view(part);
   } else if constexpr (std::same_as<Part, char>) {

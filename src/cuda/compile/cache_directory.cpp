@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
-#include <iomanip>
 #include <system_error>
 
 #include "core/cache_root.h"
@@ -34,11 +35,16 @@ int make_directories(const std::string& path) {
   return ::mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST ? 0 : errno;
 }
 
+std::string octal(mode_t mode) {
+  std::array<char, 12> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), mode, 8).ptr};
+}
+
 // Why a directory of these properties must not be used, or empty.
 std::string trust_problem(const struct stat& status, CacheMode mode) {
   const mode_t others = mode == CacheMode::ReadOnly ? S_IWOTH : S_IWGRP | S_IWOTH;
   if ((status.st_mode & others) != 0)
-    return concat("others can write into it (mode ", std::oct, status.st_mode & 07777, ")");
+    return concat("others can write into it (mode ", octal(status.st_mode & 07777), ")");
   if (mode != CacheMode::ReadOnly && status.st_uid != ::geteuid())
     return concat("it belongs to user ", status.st_uid, ", this process runs as user ", ::geteuid());
   return {};

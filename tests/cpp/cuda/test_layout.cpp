@@ -380,11 +380,13 @@ TEST(EmittedNames, CollideWithNothing) {
   Builder b("names");
   const Value x = b.load_tile("rows").named("x");
   const Value y = (b.load_row("cols") + b.load_row("operator")).named("x_at");
-  b.store("out", b.acc() * x + y);
+  const Value own = b.load_row("load").named("own");
+  b.store("out", b.acc() * x * own + y);
   const Problem problem = product(matrix(64, 64), matrix(64, 65), b.build());
   const std::string text = cuda::emit_kernel(cuda::specialise(problem));
-  for (const std::string declaration : {"i32 rows, cols;", "Matrix rows_2;", "Matrix cols_2;", "Matrix operator_2;",
-                                        "float x_at[4];", "float x_at_2[8];", "const float x = x_at_2[e];"})
+  for (const std::string declaration :
+       {"i32 rows, cols;", "Matrix rows_2;", "Matrix cols_2;", "Matrix operator_2;", "Matrix load_2;",
+        "float own_2[4];", "float x_at[4];", "float x_at_2[8];", "const float x = own.x_at_2[e];"})
     EXPECT_NE(text.find(declaration), std::string::npos) << declaration << "\n" << text;
 }
 
