@@ -4,6 +4,7 @@ import copy
 
 import torch
 
+from coda_cpp.demo.fine_tune import WARMUP
 from stock_llama import random_llama
 
 VOCABULARY, SEQUENCES, LENGTH = 97, 3, 23
@@ -65,14 +66,17 @@ def exact_step(model, batch, **options):
 
 
 def train(model, batches):
-    """The losses of steps of AdamW."""
+    """The losses of steps of AdamW, whose rate grows as the demo's: at a full one a first gradient that is rounding alone, of
+    either sign, moves its entry by a whole step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    warmup = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / WARMUP))
     losses = []
     for batch in batches:
         optimizer.zero_grad()
         loss = model(**batch).loss
         loss.backward()
         optimizer.step()
+        warmup.step()
         losses.append(loss.detach())
     return torch.stack(losses)
 
