@@ -27,6 +27,25 @@ def test_loss_and_gradients_are_no_worse_than_stock(kind, dtype, policy):
     assert abs(loss.double() - exact_loss) <= allowed
 
 
+def test_a_rotary_embedding_that_is_another_since_the_patch():
+    model, batch = make_model(), draw_batch()
+    stock = copy.deepcopy(model)
+    report = coda.patch(model)
+
+    class Slower(torch.nn.Module):
+        def __init__(self, rotary):
+            super().__init__()
+            self.rotary, self.inv_freq = rotary, rotary.inv_freq
+
+        def forward(self, x, position_ids):
+            return self.rotary(x, position_ids // 3)
+
+    for each in (model, stock):
+        each.model.rotary_emb = Slower(each.model.rotary_emb)
+    torch.testing.assert_close(step(model, batch)[0], step(stock, batch)[0], rtol=1e-5, atol=0)
+    assert not report.calls_left_stock
+
+
 @pytest.mark.parametrize("kind", ["llama", "tied"])
 def test_half_precision_under_a_loss_scale(kind):
     model, batch = make_model(kind).half(), draw_batch()

@@ -3,6 +3,7 @@ positions, caches and results are transformers' own code, and only the layers an
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import sys
@@ -50,7 +51,7 @@ class BaseForward(Forward):
         super().__init__(model, report)
         config = model.config
         self.chain = chain.Options(type(model).__name__, families.GATES[config.hidden_act],
-                                   model.layers[0].self_attn.head_dim, config.rms_norm_eps, policy, main_grad, *families.turns_of(model))
+                                   model.layers[0].self_attn.head_dim, config.rms_norm_eps, policy, main_grad)
 
     def __call__(self, *args, **options):
         reason = self.obstacle(options)
@@ -74,35 +75,38 @@ class BaseForward(Forward):
 
     def run(self, norm, args, options):
         """The stock forward with our layers, and with that norm behind them."""
-        calls = []
+        calls, (angles, scale) = [], families.turns_of(self.model)  # looked at anew: the module may be another since the patch
+        how = dataclasses.replace(self.chain, angles=angles, scale=scale)
         layers = [StandInLayer(layer, calls) for layer in self.model.layers[:self.model.config.num_hidden_layers]]
-        layers[-1].run = functools.partial(self.run_layers, calls)
-        return type(self.model).forward(StandIn(self.model, layers=layers, norm=norm, rotary_emb=self.turns), *args, **options)
+        layers[-1].run = functools.partial(self.run_layers, how, calls)
+        stand_in = StandIn(self.model, layers=layers, norm=norm, rotary_emb=functools.partial(self.turns, angles))
+        return type(self.model).forward(stand_in, *args, **options)
 
-    def turns(self, hidden, position_ids):
+    def turns(self, angles, hidden, position_ids):
         """Positions and frequencies in fp32; where those change from call to call cos and sin instead, as the stock model
         makes them, but in fp32."""
         rotary = self.model.rotary_emb
-        if self.chain.angles == "frequency":
+        if angles == "frequency":
             return position_ids, rotary.inv_freq.to(device=hidden.device, dtype=torch.float32)
         return rotary(hidden[:0].detach().float(), position_ids=position_ids)
 
-    def rows_of(self, turns, batch):
+    @staticmethod
+    def rows_of(turns, angles, batch):
         """The turns of tokens (1 or B, L) for the T rows of all."""
-        if self.chain.angles == "table":
+        if angles == "table":
             return [chain.table_rows(table, batch) for table in turns]
         positions, frequencies = turns
         return [positions.expand(batch, -1).reshape(-1), frequencies]
 
-    def run_layers(self, calls, hidden):
-        """calls: the keyword arguments the stock forward gave each layer; hidden: (B, L, d)."""
+    def run_layers(self, how, calls, hidden):
+        """how: chain.Options; calls: the keyword arguments the stock forward gave each layer; hidden: (B, L, d)."""
         batch, length, width = hidden.shape
         layers = list(self.model.layers[:len(calls)])
         checkpoints = [layer._gradient_checkpointing_func if _is_checkpointed(layer) else None for layer in layers]
-        turns = self.rows_of(calls[0]["position_embeddings"], batch)
+        turns = self.rows_of(calls[0]["position_embeddings"], how.angles, batch)
         attends = [functools.partial(_attend, layer.self_attn, batch, call, not _is_checkpointed(layer))
                    for layer, call in zip(layers, calls)]
-        x = chain.run_layers(layers, hidden.reshape(batch * length, width), turns, attends, self.chain, checkpoints,
+        x = chain.run_layers(layers, hidden.reshape(batch * length, width), turns, attends, how, checkpoints,
                              self.observe)
         return x.view(batch, length, width)
 
