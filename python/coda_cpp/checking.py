@@ -82,7 +82,8 @@ def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     ours, exact = copy.deepcopy(stock), copy.deepcopy(stock).double()
     report = patching.patch(ours, policy=policy, strict=True)
     truth, got, theirs = (_step(each, batch) for each in (exact, ours, stock))
-    return Check([Row(name, relative_error(got[name], value), relative_error(theirs[name], value)) for name, value in truth.items()], report)
+    rows = [Row(name, relative_error(got[name], value), relative_error(theirs[name], value)) for name, value in truth.items()]
+    return Check(rows, report)
 
 
 def _step(model, batch):

@@ -93,9 +93,9 @@ def join(layer, following, attention, x, turns, options):
 def run_layers(layers, x, turns, attends, options, checkpoints=None, observe=None):
     """The residual stream (T, d) behind the layers, before the last norm.
 
-    turns: what options.angles says. attends: for each layer a function of q (T, heads*head) and k, v (T, kv_heads*head) that gives the attention's result
-    (T, heads*head). checkpoints: for each layer None, or a function (run, *tensors) that runs it so that its inner tensors
-    are made again in the backward. observe(x): is shown the stream behind each layer.
+    turns: what options.angles says. attends: for each layer a function of q (T, heads*head) and k, v (T, kv_heads*head) that
+    gives the attention's result (T, heads*head). checkpoints: for each layer None, or a function (run, *tensors) that runs it
+    so that its inner tensors are made again in the backward. observe(x): is shown the stream behind each layer.
     """
     def step(layer, following, attend, x, q, k, v):
         return join(layer, following, attend(q, k, v), x, turns, options)
