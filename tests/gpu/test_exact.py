@@ -1,6 +1,7 @@
 """Exact integers, tolerance 0, over a covering sample of schedules × layouts × dtypes × views × ragged sizes."""
 
 import concurrent.futures
+import math
 import os
 import secrets
 
@@ -28,21 +29,24 @@ def attempt(axes, seed):
     return None
 
 
-def test_covering_sample():
-    """Failures print the seed and the case; CODA_GPU_SEED=… repeats a run, CODA_GPU_CASES=… sets its length,
-    CODA_GPU_LARGEST=… bounds its extents."""
+@pytest.mark.parametrize("tile", AXES["tile"])
+def test_covering_sample(tile):
+    """A test a tile, so that shards share them. Failures print the seed and the case; CODA_GPU_SEED=… repeats a run,
+    CODA_GPU_CASES=… sets the cases of all tiles together, CODA_GPU_LARGEST=… bounds their extents."""
     seed = int(os.environ.get("CODA_GPU_SEED", secrets.randbits(31)))
-    covering = Covering(AXES, seed)
+    covering = Covering(AXES | {"tile": [tile]}, seed)
+    wanted = math.ceil(CASES / len(AXES["tile"]))
+    batch = min(BATCH, wanted)
     ran = refused = 0
     failures = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def start():
-            drawn = [covering.propose(mend) for _ in range(BATCH)]
-            return drawn, pool.map(attempt, drawn, range(seed, seed + BATCH))
+            drawn = [covering.propose(mend) for _ in range(batch)]
+            return drawn, pool.map(attempt, drawn, range(seed, seed + batch))
 
         following = start()
-        while ran < CASES:
+        while ran < wanted:
             (drawn, attempts), following = following, start()  # the next batch compiles while this one runs
             for axes, ready in zip(drawn, attempts):
                 if ready is None:
@@ -56,8 +60,8 @@ def test_covering_sample():
                 ran += 1
             assert len(failures) < 8, f"seed {seed}\n" + "\n".join(failures)
         pool.shutdown(cancel_futures=True)  # the batch ahead
-    print(f"\nseed {seed}: {ran} cases, {refused} refused as not fitting, {len(covering.covered)} of {len(covering.wanted)} "
-          f"pairs covered")
+    print(f"\nseed {seed}, {tile}: {ran} cases, {refused} refused as not fitting, {len(covering.covered)} of "
+          f"{len(covering.wanted)} pairs covered")
     assert not failures, f"seed {seed}\n" + "\n".join(failures)
     assert refused < ran, "most cases drawn fit no schedule: mend() should know why"
 
