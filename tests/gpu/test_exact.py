@@ -11,7 +11,7 @@ import coda_cpp as coda
 from cases import AXES, Case, mend, schedule_text
 from covering import Covering
 
-BATCH = 64
+BATCH = 32
 CASES = int(os.environ.get("CODA_GPU_CASES", "1024"))
 
 
@@ -45,9 +45,11 @@ def test_covering_sample(tile):
             drawn = [covering.propose(mend) for _ in range(batch)]
             return drawn, pool.map(attempt, drawn, range(seed, seed + batch))
 
-        following = start()
+        ahead = []
         while ran < wanted:
-            (drawn, attempts), following = following, start()  # the next batch compiles while this one runs
+            drawn, attempts = ahead.pop() if ahead else start()
+            if ran + batch < wanted:
+                ahead.append(start())  # compiles while this one runs
             for axes, ready in zip(drawn, attempts):
                 if ready is None:
                     refused += 1
@@ -59,7 +61,6 @@ def test_covering_sample(tile):
                 covering.accept(axes)
                 ran += 1
             assert len(failures) < 8, f"seed {seed}\n" + "\n".join(failures)
-        pool.shutdown(cancel_futures=True)  # the batch ahead
     print(f"\nseed {seed}, {tile}: {ran} cases, {refused} refused as not fitting, {len(covering.covered)} of "
           f"{len(covering.wanted)} pairs covered")
     assert not failures, f"seed {seed}\n" + "\n".join(failures)
