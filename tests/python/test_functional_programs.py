@@ -93,6 +93,19 @@ def test_nothing_is_recorded_under_no_grad_or_of_frozen_tensors(draw):
         assert coda.gemm(x, w.T, out=out) is out
 
 
+def test_outputs_that_are_given_count_as_written_in_place(draw):
+    """As torch's own: what autograd kept of them is another."""
+    x, w, out, h = draw(5, 24), draw(40, 24).detach(), torch.ones(5, 40), torch.ones(5, 24)
+    losses = [(x @ w.T * out).sum(), (x * h).sum()]
+    coda.gemm(x.detach(), w.T, out=out)
+    coda.elementwise("rms_entry", x=x.detach(), gamma=torch.ones(24), h=h)
+    for loss in losses:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    with torch.inference_mode():
+        coda.gemm(x.detach(), w.T, out=torch.empty(5, 40))
+
+
 @coda.epilogue
 def with_sums(acc):
     return {"out": acc, "down": coda.reduce_col(acc, "sum", 64), "along": coda.reduce_row(acc, "sum", 64)}

@@ -72,6 +72,13 @@ def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | N
     return _result(part, record.elementwise(launch, operands, rows, cols))
 
 
+def count_writes(outputs: Iterable[Any]) -> None:
+    """Makes autograd know that torch tensors among these were written."""
+    for tensor in outputs:
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
+
+
 def _launch(a_view: str, b_view: str, backend: str, epilogues: Sequence[Any]) -> Launch:
     return _launch_of(a_view, b_view, backend, *[("epilogue", e.number) if isinstance(e, Epilogue) else e for e in epilogues])
 
