@@ -38,7 +38,11 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
                          "coda_cpp.unpatch it first")
     report = Report(model)
     bases = [(name, module) for name, module in model.named_modules() if families.family_of(module, "Model")]
-    if not bases:
+    for name, module in model.named_modules():
+        for ending, what in (("Model", ""), ("ForCausalLM", "loss: ")):
+            if reason := families.subclass_obstacle(module, ending):
+                report.skipped[name or type(module).__name__] = what + reason
+    if not bases and not report.skipped:
         known = ", ".join(f"{family}Model" for family in families.FAMILIES)
         report.skipped[type(model).__name__] = f"has no {known} of transformers inside"
     for name, module in bases:
