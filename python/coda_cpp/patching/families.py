@@ -6,6 +6,7 @@ import torch
 
 from .. import host
 from ..nn.modules import GATES
+from ..nn.parts import part_obstacle, path_of
 
 FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
 #: The parts of a decoder layer, and their classes behind the family's name; Linear is torch's.
@@ -19,8 +20,6 @@ ACTIVATIONS = {"silu": ("SiLUActivation", "SiLU"), "gelu": ("GELUActivation",), 
 CACHES = ("DynamicCache", "StaticCache")
 #: Rotations whose frequencies no call changes.
 FIXED_ROPES = ("default", "linear", "llama3", "yarn")
-#: Whose hooks record hidden states.
-RECORDER = "transformers.utils.output_capturing"
 
 
 def family_of(module, ending):
@@ -33,7 +32,7 @@ def subclass_obstacle(module, ending):
     families = [_family_of_class(cls, ending) for cls in type(module).__mro__]
     if families[0] or not any(families):
         return None
-    return f"is a {_path_of(type(module))}, expected {next(filter(None, families))}{ending} itself: a subclass may run otherwise"
+    return f"is a {path_of(type(module))}, expected {next(filter(None, families))}{ending} itself: a subclass may run otherwise"
 
 
 def _family_of_class(cls, ending):
@@ -49,32 +48,6 @@ def version_obstacle():
 
     fault = host.misfit("transformers", transformers.__version__)
     return fault and f"{fault}: forwards of others run otherwise; {host.VERSIONS['transformers'].cure('transformers')}"
-
-
-def hook_obstacle(module):
-    """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
-    are idle in calls that do not ask for them."""
-    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    foreign = [hook for kind in kinds if kind for hook in kind.values() if getattr(hook, "__module__", None) != RECORDER]
-    if foreign:
-        return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"
-    return None
-
-
-def part_obstacle(module, *expected):
-    """Why the part cannot be read past, or None. expected: names of classes it may be of."""
-    cls = type(module)
-    fits = cls is torch.nn.Linear if expected == ("Linear",) else cls.__name__ in expected
-    if not fits:
-        wanted = "torch.nn.Linear" if expected == ("Linear",) else " or ".join(expected)
-        return f"is a {_path_of(cls)}, expected {wanted}"
-    if "forward" in module.__dict__:
-        return "has a forward of its own, which would not be called"
-    return hook_obstacle(module)
-
-
-def _path_of(cls):
-    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def config_obstacle(config):

@@ -11,6 +11,7 @@ import torch
 
 from .. import functional
 from ..nn import chain
+from ..nn.parts import hook_obstacle
 from . import families
 
 
@@ -181,7 +182,7 @@ class CausalForward(Forward):
         kept = bound.get("logits_to_keep", 0)
         if isinstance(kept, torch.Tensor) or kept != 0:
             return "labels are given with logits_to_keep: the loss is made of logits"
-        hooked = families.hook_obstacle(self.model.model)
+        hooked = hook_obstacle(self.model.model)
         reason = f"model {hooked}" if hooked else families.loss_obstacle(self.model)
         return f"loss: {reason}" if reason else None
 
