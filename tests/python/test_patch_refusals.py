@@ -165,6 +165,23 @@ def test_subclasses():
     assert skipped(stock) == {"model": f"is a {path}.OwnBase, expected LlamaModel itself: a subclass may run otherwise"}
 
 
+def double(self, x):
+    return 2 * x
+
+
+@pytest.mark.parametrize("name, place, path", [
+    ("LlamaMLP", "model.layers.0.mlp", ""), ("LlamaModel", "model", ""), ("LlamaForCausalLM", "LlamaForCausalLM", "loss: ")])
+def test_forwards_put_on_classes(monkeypatch, name, place, path):
+    """As other libraries put theirs, for all models of a class."""
+    import transformers.models.llama.modeling_llama as modeling
+
+    model = make_model()
+    monkeypatch.setattr(getattr(modeling, name), "forward", double)
+    report = coda.patch(model)
+    assert report.skipped[place] == f"{path}is a {name} whose class has another forward, {__name__}.double"
+    assert list(report.replaced) == (["model"] if path else [])
+
+
 def test_models_without_layers_and_without_memory():
     assert skipped(make_model(num_hidden_layers=0)) == {"model": "has no layers, expected one or more"}
     model, tokens = make_model(), torch.zeros(1, 4, dtype=torch.int64, device="meta")

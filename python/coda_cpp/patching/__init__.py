@@ -58,7 +58,7 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
 
 def _patch_base(name, module, report, policy, main_grad):
     version = families.version_obstacle()
-    found = {"": version} if version else families.obstacles(module)
+    found = {"": version} if version else families.obstacles(module) or families.class_obstacles(module)
     if not found and "forward" in module.__dict__:
         found[""] = "has a forward of its own"
     if found:
@@ -74,7 +74,7 @@ def _patch_causal(name, module, report, fuse_loss, main_grad):
     if not isinstance(module.model.__dict__.get("forward"), BaseForward):
         return
     place = name or type(module).__name__
-    reason = families.loss_obstacle(module) if fuse_loss else "fuse_loss is False"
+    reason = (families.loss_obstacle(module) or families.class_obstacles(module).get("")) if fuse_loss else "fuse_loss is False"
     if reason is None and "forward" in module.__dict__:
         reason = "it has a forward of its own"
     if reason:

@@ -133,6 +133,17 @@ def _layer_obstacle(family, path, part, config):
     return reason
 
 
+def class_obstacles(model):
+    """{name of a module inside, '' for itself: what was put on its class in the place of transformers' forward}. Looked at when
+    a model is patched: classes are changed before models are made."""
+    found = {}
+    for path, part in [("", model), *(parts_of(model.layers, "layers") if hasattr(model, "layers") else ())]:
+        forward = type(part).forward
+        if forward.__module__.partition(".")[0] not in ("torch", "transformers"):
+            found[path] = f"is a {type(part).__name__} whose class has another forward, {path_of(forward)}"
+    return found
+
+
 def turns_of(model):
     """How the chain is told the rotation (chain.Options.angles), and the factor of cosines and sines."""
     rotary = model.rotary_emb
