@@ -196,6 +196,9 @@ def test_weights():
     model.float().model.layers[1].mlp.bfloat16()
     assert coda.patch(model).skipped == {
         "model": "weights are bfloat16 on cpu, float32 on cpu, expected one dtype on one device"}
+    model.float().model.embed_tokens.bfloat16()
+    assert skipped(model) == {
+        "model": "embed_tokens is bfloat16 and the layers float32, expected one dtype: the stream begins there"}
     projection = model.float().model.layers[1].self_attn.o_proj
     projection.weight = torch.nn.Parameter(projection.weight.detach().as_subclass(Packed))
     assert coda.patch(model).skipped == {

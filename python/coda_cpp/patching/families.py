@@ -77,6 +77,9 @@ def tensor_obstacle(model):
     dtype, device = next(iter(kinds))
     if dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return f"weights are {_word(dtype)}, expected float32, bfloat16 or float16"
+    stream = getattr(getattr(model, "embed_tokens", None), "weight", None)
+    if stream is not None and stream.dtype != dtype:
+        return f"embed_tokens is {_word(stream.dtype)} and the layers {_word(dtype)}, expected one dtype: the stream begins there"
     if device.type not in ("cpu", "cuda"):
         return f"weights are on {device}, expected cpu or cuda"
     if device.type == "cuda" and dtype == torch.float32:
