@@ -187,6 +187,8 @@ def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backe
 
     Outputs and errors as gemm's; outputs take the dtype and framework of the first tile.
     """
+    if shape is not None and (not isinstance(shape, (tuple, list)) or len(shape) != 2):
+        raise ValueError(f"elementwise: argument 'shape' is {shape}, expected (M, N)")
     if entry := _torch_entry(operands.values(), epilogue, {}):
         result = entry.elementwise(epilogue, operands, shape, backend or "")
         if result is not entry.REFUSED:

@@ -148,6 +148,8 @@ ROWS = [
      lambda: coda.gemm(RECORDED, coda.concat(W.T, W.T), "bias", bia=torch.ones(4))),
     (ValueError, "elementwise: no tile of program 'twice' tells the number of rows and columns, expected one, or shape=(M, N), "
                  "where the call is recorded: pass shape", lambda: coda.elementwise(twice, row=torch.ones(4, requires_grad=True))),
+    (ValueError, "elementwise: argument 'shape' is (1, 3, 8), expected (M, N)",
+     lambda: coda.elementwise("rms_entry", x=RECORDED, gamma=torch.ones(8), shape=(1, 3, 8))),
     (ValueError, "gemm: operand 'bia' is none of program 'bias', expected 'bias', 'out': did you mean 'bias'?",
      lambda: coda.gemm(RECORDED, W.T, "bias", bia=torch.ones(4))),
     (NotImplementedError, "gemm: program 'sums': output 'out' has a gradient for each of its 2 partials, expected one for their "

@@ -1,5 +1,6 @@
 """coda.gemm and elementwise under autograd: factors of several matrices, programs of several outputs."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -65,7 +66,8 @@ def test_some_of_several_outputs(draw, used):
 
 def test_a_scalar_may_be_a_number(draw):
     x, w = draw(5, 24), draw(40, 24)
-    expect_same_gradients(coda.gemm(x, w.T, "scale", alpha=0.5), x @ w.T * 0.5, [x, w])
+    for alpha in (0.5, np.float32(0.5)):
+        expect_same_gradients(coda.gemm(x, w.T, "scale", alpha=alpha), x @ w.T * 0.5, [x, w])
 
 
 def test_log_sum_exp_and_target(draw):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -134,9 +135,9 @@ def _refuse_output(call: str, name: str, is_recorded: bool) -> None:
 
 
 def _operand(call: str, name: str, value: Any, like: torch.Tensor) -> torch.Tensor:
-    if isinstance(value, (int, float)):
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, numbers.Real):  # of numpy, too
         return torch.full((), value, dtype=torch.float32, device=like.device)
-    if not isinstance(value, torch.Tensor):
-        raise errors.TypeError(f"{call}: operand '{name}' is a {type(value).__name__}, expected a torch tensor, as the others "
-                               "are: convert it with torch.from_numpy")
-    return value
+    raise errors.TypeError(f"{call}: operand '{name}' is a {type(value).__name__}, expected a torch tensor, as the others are: "
+                           "convert it with torch.from_numpy")

@@ -42,8 +42,8 @@ def path_of(cls):
 def require_parts(call, module, paths):
     """Raises NotImplementedError for a linear layer or norm, the owners of the weights at `paths`, that does more than its
     weights say, such as LoRA's, and for a hook on what holds them."""
-    owners = dict.fromkeys(path.rpartition(".")[0] for path in paths)
-    holders = dict.fromkeys(owner.rpartition(".")[0] for owner in owners)
+    owners = dict.fromkeys([path.rpartition(".")[0] for path in paths])
+    holders = dict.fromkeys([owner.rpartition(".")[0] for owner in owners])
     for path in (*owners, *holders):
         part = functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), module) if path else None
         if part is None:
