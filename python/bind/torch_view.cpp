@@ -30,8 +30,12 @@ std::string python_type(nb::handle object) {
 }  // namespace
 
 void refuse_type(nb::handle object, const Place& place) {
+  std::string got = python_type(object);
+  if (is_instance(object, "torch", "Tensor"))  // on meta, say, or torch.sparse_coo
+    got = concat(got, " (", text_of(nb::object(object.attr("layout"))), " on ",
+                 text_of(nb::object(object.attr("device"))), ")");
   throw TypeError(
-      concat(place.text(), " is a ", python_type(object),
+      concat(place.text(), " is a ", got,
              ", expected a dense CPU tensor: a numpy array, a torch tensor, or any object with __dlpack__ or "
              "__array_interface__"));
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections.abc
 import copy
 import dataclasses
 import math
 from typing import Any, NamedTuple
 
-from .errors import TypeError
+from .errors import NotImplementedError, TypeError, ValueError
 from .host import require_torch
 
 require_torch("coda_cpp.check")
@@ -64,26 +65,42 @@ class Check:
 def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     """Runs one training step of copies of `model`, patched, stock and in fp64, and compares them.
 
-    model: as patch takes, patched or not; it is not touched. batch: tokens (B, L), or keyword arguments of the model; without
-    labels the tokens are their own. Takes memory for three more models, one of them in fp64.
+    model: as patch takes, patched or not; it is not touched. batch: tokens (B, L), or keyword arguments of the model, as a
+    tokenizer gives them; without labels the tokens are their own. Takes memory for three more models, one of them in fp64.
 
-    Raises TypeError for a model that is no torch module and a batch that is neither; NotImplementedError for a model of which
-    nothing can be patched.
+    Raises TypeError for a model that is no torch module and a batch that is neither, ValueError for a step without loss or
+    gradient, NotImplementedError where nothing can be patched or the stock forward takes the call.
     """
     patching.require_module(model, "check")
-    if isinstance(batch, torch.Tensor):
-        batch = {"input_ids": batch}
-    if not isinstance(batch, dict) or "input_ids" not in batch:
-        raise TypeError(f"check: argument 'batch' is a {type(batch).__name__}, expected a tensor of tokens (B, L) or a dict with "
-                        "'input_ids'")
-    batch = {"labels": batch["input_ids"], "use_cache": False, **batch}
-    stock = copy.deepcopy(model)
-    patching.unpatch_if_patched(stock)
-    ours, exact = copy.deepcopy(stock), copy.deepcopy(stock).double()
-    report = patching.patch(ours, policy=policy, strict=True)
-    truth, got, theirs = (_step(each, batch) for each in (exact, ours, stock))
+    batch = _keywords(batch)
+    with torch.inference_mode(False), torch.enable_grad():
+        stock = copy.deepcopy(model)
+        patching.unpatch_if_patched(stock)
+        ours, exact = copy.deepcopy(stock), copy.deepcopy(stock).double()
+        report = patching.patch(ours, policy=policy, strict=True)
+        got = _step(ours, batch)
+        for reason in report.calls_left_stock:
+            if not reason.startswith("loss: "):
+                raise NotImplementedError(f"check: the call is left to the stock forward: {reason}")
+        truth, theirs = (_step(each, batch) for each in (exact, stock))
     rows = [Row(name, relative_error(got[name], value), relative_error(theirs[name], value)) for name, value in truth.items()]
     return Check(rows, report)
+
+
+def _keywords(batch):
+    """The batch as keyword arguments of a model."""
+    if isinstance(batch, torch.Tensor):
+        batch = {"input_ids": batch}
+    if not isinstance(batch, collections.abc.Mapping) or "input_ids" not in batch:
+        raise TypeError(f"check: argument 'batch' is a {type(batch).__name__}, expected a tensor of tokens (B, L) or a dict with "
+                        "'input_ids'")
+    tokens = batch["input_ids"]
+    if not isinstance(tokens, torch.Tensor) or tokens.dtype not in (torch.int32, torch.int64):
+        got = tokens.dtype if isinstance(tokens, torch.Tensor) else f"a {type(tokens).__name__}"
+        raise TypeError(f"check: 'input_ids' of argument 'batch' is {got}, expected a tensor of torch.int64 or torch.int32")
+    if tokens.dim() != 2 or tokens.numel() == 0:
+        raise ValueError(f"check: 'input_ids' of argument 'batch' has shape {list(tokens.shape)}, expected (B, L), both above 0")
+    return {"labels": tokens.long(), "use_cache": False, **batch, "return_dict": True}
 
 
 def _step(model, batch):
@@ -96,7 +113,11 @@ def _step(model, batch):
     else:
         handles = [layer.register_forward_hook(lambda _, __, out: seen.append(out)) for layer in base.layers]
     model.train().zero_grad()
-    loss = model(**batch).loss
+    loss = getattr(model(**batch), "loss", None)
+    if loss is None or not loss.requires_grad:
+        got = "no loss" if loss is None else "a loss without gradient"
+        raise ValueError(f"check: {type(model).__name__} gives {got}, expected a training step: pass a model with a loss, labels "
+                         "and parameters that require grad")
     loss.backward()
     for handle in handles:
         handle.remove()

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple, Sequence
 from . import _torch  # first: says what is wrong with a torch that does not fit
 import torch
 
-from ._torch import launches, ops, record  # ops: registers them
-from ._torch.arguments import Factors, expanded, unstacked
-from ._torch.launch import Launch, rows_of
+from ._torch import launches, ops  # ops: registers them
+from ._torch.arguments import Factors, expanded, require_tensor, unstacked
+from ._torch.launch import Launch
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
 from .gemm import elementwise, gemm
@@ -108,7 +108,7 @@ def linear_residual_rmsnorm(x: Tensor, weight: Tensor, residual: Tensor, norm_we
     """The stream x @ weight.T (+ bias) + residual with what the norm behind it needs. residual: (..., N). norm_weight:
     (N,), None for a norm without; one_plus: 1 + norm_weight instead (Gemma)."""
     factors = Factors("linear_residual_rmsnorm", x, {"weight": weight}, main_grad)
-    launch = launches.residual_rms(_kind(norm_weight, one_plus), weight.shape[0], bias is not None)
+    launch = launches.residual_rms(_kind(norm_weight, one_plus), factors.columns, bias is not None)
     named = {"residual": factors.rows("residual", residual), "gamma": norm_weight, "bias": bias}
     stream, *h, sum_sq = factors.run(launch, _ordered(launch, named))
     return NormedStream(stream, h[0] if h else stream, sum_sq.sum(-1, keepdim=True))
@@ -116,11 +116,10 @@ def linear_residual_rmsnorm(x: Tensor, weight: Tensor, residual: Tensor, norm_we
 
 def normed_stream(x: Tensor, norm_weight: Tensor | None = None, *, one_plus: bool = False) -> NormedStream:
     """A stream on its way into several functions that norm it: one elementwise pass for all of them."""
-    if x.dim() < 2:
-        return NormedStream(*(part.squeeze(0) for part in normed_stream(x.unsqueeze(0), norm_weight, one_plus=one_plus)))
-    launch = launches.rms_entry(_kind(norm_weight, one_plus), x.shape[-1])
-    *h, sum_sq = record.elementwise(launch, (x, *_given(norm_weight)), rows_of(x.shape), x.shape[-1])
-    return NormedStream(x, h[0] if h else x, sum_sq.sum(-1, keepdim=True))
+    factors = Factors("normed_stream", x, {}, False)
+    h, sum_sq = _entered(factors, norm_weight, one_plus)
+    stream = (factors.x, h, sum_sq.sum(-1, keepdim=True))
+    return NormedStream(*(part.squeeze(0) for part in stream) if factors.is_vector else stream)
 
 
 def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps: float = 1e-6,
@@ -128,7 +127,7 @@ def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps:
     """rms_norm(x) * norm_weight, for a reader that does not finish norms itself, such as linear_cross_entropy: a pass for the
     sums and one for the result, so nothing between is rounded. x may be a NormedStream; norm_weight is then None."""
     factors, sum_sq = _normed("rmsnorm", x, norm_weight if isinstance(x, NormedStream) else None, {}, one_plus, False)
-    _require_norm_weight(factors, norm_weight)
+    _require_norm(factors, norm_weight)
     launch = launches.normed(_kind(norm_weight, one_plus), factors.depth, eps)
     out, = factors.run_pass(launch, _ordered(launch, {"x": factors.x, "sum_sq": sum_sq, "gamma": norm_weight}))
     return out.squeeze(0) if factors.is_vector else out
@@ -159,6 +158,10 @@ def rmsnorm_qkv_rope(x: Tensor | NormedStream, norm_weight: Tensor | None, q: Te
     """The projections of rms_norm(x) * norm_weight to q, k and v, one launch; q and k rotated. Without `k` and `v`, `q` is
     all three stacked, and `sizes` their rows. biases: of q, k and v. x may be a NormedStream; norm_weight is then None."""
     call = "rmsnorm_qkv_rope"
+    if sizes is not None and (k is not None or v is not None):
+        raise ValueError(f"{call}: argument 'sizes' is given with 'k' or 'v', expected it with a stacked weight alone: leave it out")
+    if biases is not None and len(biases) != 3:
+        raise ValueError(f"{call}: argument 'biases' has {len(biases)} entries, expected 3: of q, k and v")
     weights = {"q": q, "k": k, "v": v} if k is not None else _stacked(call, q, sizes, main_grad)
     factors, sum_sq = _normed(call, x, norm_weight, weights, one_plus, main_grad)
     options, angles = _rope(call, rope, factors)
@@ -227,14 +230,24 @@ def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, wei
         factors = Factors(call, x.h, weights, main_grad)
         return factors, factors.rows("x.sum_sq", x.sum_sq)
     factors = Factors(call, x, weights, main_grad)
-    _require_norm_weight(factors, norm_weight)
-    *h, sum_sq = factors.run_pass(launches.rms_entry(_kind(norm_weight, one_plus), factors.depth),
-                                  (factors.x, *_given(norm_weight)))
-    factors.x = h[0] if h else factors.x
+    factors.x, sum_sq = _entered(factors, norm_weight, one_plus)
     return factors, sum_sq
 
 
-def _require_norm_weight(factors: Factors, norm_weight: Tensor | None) -> None:
+def _entered(factors: Factors, norm_weight: Tensor | None, one_plus: bool) -> tuple[Tensor, Tensor]:
+    """x * norm_weight and the partial sums of squares of x."""
+    _require_norm(factors, norm_weight)
+    launch = launches.rms_entry(_kind(norm_weight, one_plus), factors.depth)
+    *h, sum_sq = factors.run_pass(launch, (factors.x, *_given(norm_weight)))
+    return h[0] if h else factors.x, sum_sq
+
+
+def _require_norm(factors: Factors, norm_weight: Tensor | None) -> None:
+    if factors.depth == 0:
+        raise ValueError(f"{factors.call}: argument 'x' has shape {list(factors.given.shape)}, expected (..., K) with K above 0: a "
+                         "norm is a mean over K")
+    if norm_weight is not None:
+        require_tensor(factors.call, "norm_weight", norm_weight)
     if norm_weight is not None and norm_weight.shape != (factors.depth,):
         raise ValueError(f"{factors.call}: argument 'norm_weight' has shape {list(norm_weight.shape)}, expected "
                          f"[{factors.depth}], the last dimension of 'x'")

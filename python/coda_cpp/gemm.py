@@ -94,6 +94,8 @@ def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None =
             return tuple(results) if several else results[0]
     segments, several = _segments(b if _is_concat(b) else a, epilogue, operands)
     outputs = _core.gemm(_joined(a), _joined(b), segments, backend or "")
+    for (_, given), made in zip(segments, outputs):
+        _tell_autograd(made, given)
     results = [_result(program, made) for (program, _), made in zip(segments, outputs)]
     return tuple(results) if several else results[0]
 
@@ -185,12 +187,22 @@ def elementwise(epilogue: Any, /, *, shape: tuple[int, int] | None = None, backe
 
     Outputs and errors as gemm's; outputs take the dtype and framework of the first tile.
     """
+    if shape is not None and (not isinstance(shape, (tuple, list)) or len(shape) != 2):
+        raise ValueError(f"elementwise: argument 'shape' is {shape}, expected (M, N)")
     if entry := _torch_entry(operands.values(), epilogue, {}):
         result = entry.elementwise(epilogue, operands, shape, backend or "")
         if result is not entry.REFUSED:
             return result
     program = as_program(epilogue, "elementwise")
-    return _result(program, _core.elementwise(program, operands, shape, backend or ""))
+    outputs = _core.elementwise(program, operands, shape, backend or "")
+    _tell_autograd(outputs, operands)
+    return _result(program, outputs)
+
+
+def _tell_autograd(outputs: list[Any], given: dict[str, Any]) -> None:
+    """Counts what was written into outputs that were given, as torch's in-place ops do: a backward that kept one refuses it."""
+    if _entry is not None and given:
+        _entry.count_writes([tensor for tensor in outputs if any([tensor is value for value in given.values()])])
 
 
 def as_program(epilogue: Any, call: str) -> _core.Program:

@@ -7,6 +7,7 @@ import math
 import pytest
 import rich.console
 import torch
+import transformers
 
 import coda_cpp as coda
 from coda_cpp import checking
@@ -32,6 +33,14 @@ def test_rows_of_a_model(is_patched):
     assert all(p.grad is None for p in model.parameters())
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert ("forward" in model.__dict__) == is_patched
+
+
+def test_what_a_tokenizer_gives_and_modes_of_torch():
+    """A mapping that is no dict, tokens of int32, no grad mode, a batch that asks for tuples."""
+    tokens = torch.randint(VOCABULARY, (2, 19), dtype=torch.int32)
+    with torch.no_grad():
+        found = coda.check(make_model(), transformers.BatchEncoding({"input_ids": tokens, "return_dict": False}))
+    assert [row.name for row in found.rows] == NAMES and found.worst.ours < 1e-4
 
 
 def test_tables():
@@ -82,6 +91,22 @@ def test_refusals():
         coda.check(make_model(), [1, 2])
     assert str(caught.value) == ("check: argument 'batch' is a list, expected a tensor of tokens (B, L) or a dict with "
                                  "'input_ids'")
+    tokens = torch.zeros(1, 4, dtype=torch.int64)
+    for kind, model, batch, text in (
+        (TypeError, make_model(), tokens.float(), "check: 'input_ids' of argument 'batch' is torch.float32, expected a tensor of "
+                                                  "torch.int64 or torch.int32"),
+        (TypeError, make_model(), {"input_ids": [[1]]}, "check: 'input_ids' of argument 'batch' is a list, expected a tensor of "
+                                                        "torch.int64 or torch.int32"),
+        (ValueError, make_model(), tokens[0], "check: 'input_ids' of argument 'batch' has shape [4], expected (B, L), both above 0"),
+        (ValueError, make_model().model, tokens, "check: LlamaModel gives no loss, expected a training step: pass a model with a "
+                                                 "loss, labels and parameters that require grad"),
+        (ValueError, make_model().requires_grad_(False), tokens, "check: LlamaForCausalLM gives a loss without gradient, expected "
+         "a training step: pass a model with a loss, labels and parameters that require grad"),
+        (NotImplementedError, make_model(), {"input_ids": tokens, "output_hidden_states": True},
+         "check: the call is left to the stock forward: output_hidden_states is asked for")):
+        with pytest.raises(kind) as caught:
+            coda.check(model, batch)
+        assert str(caught.value) == text
     with pytest.raises(NotImplementedError) as caught:
         coda.check(make_model(attention_dropout=0.5), torch.zeros(1, 4, dtype=torch.int64))
     assert str(caught.value) == ("patch: nothing is replaced: model attention_dropout is 0.5, expected 0: dropout is left to the "

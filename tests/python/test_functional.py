@@ -65,6 +65,17 @@ def test_expanded_inputs_and_gradients(generator, name):
     assert all(tensor.grad is not None for tensor in t.values())
 
 
+@pytest.mark.parametrize("name", ["linear_bias", "linear_swiglu", "rmsnorm_linear", "rmsnorm_swiglu"])
+def test_weights_without_rows(generator, name):
+    """An output of no columns has gradients of zeros."""
+    case = CASES[name]
+    t, i = case.draw((7,), generator)
+    t = {key: tensor if key in ("x", "gamma") else tensor.detach()[:0].requires_grad_() for key, tensor in t.items()}
+    found = results(case.ours, t, i, torch.ones(7, 0))
+    assert found["out"].shape == (7, 0)
+    assert all(torch.equal(found[f"d_{key}"], torch.zeros_like(tensor)) for key, tensor in t.items())
+
+
 def test_one_tensor_as_two_weights_and_as_input_too(generator):
     w = torch.randn(D, D, generator=generator) / 8
     ours, theirs = (w.clone().requires_grad_() for _ in range(2))

@@ -1,5 +1,6 @@
 """coda.gemm and elementwise under autograd: factors of several matrices, programs of several outputs."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -65,7 +66,8 @@ def test_some_of_several_outputs(draw, used):
 
 def test_a_scalar_may_be_a_number(draw):
     x, w = draw(5, 24), draw(40, 24)
-    expect_same_gradients(coda.gemm(x, w.T, "scale", alpha=0.5), x @ w.T * 0.5, [x, w])
+    for alpha in (0.5, np.float32(0.5)):
+        expect_same_gradients(coda.gemm(x, w.T, "scale", alpha=alpha), x @ w.T * 0.5, [x, w])
 
 
 def test_log_sum_exp_and_target(draw):
@@ -91,6 +93,19 @@ def test_nothing_is_recorded_under_no_grad_or_of_frozen_tensors(draw):
     out = torch.empty(5, 40)
     with torch.no_grad():
         assert coda.gemm(x, w.T, out=out) is out
+
+
+def test_outputs_that_are_given_count_as_written_in_place(draw):
+    """As torch's own: what autograd kept of them is another."""
+    x, w, out, h = draw(5, 24), draw(40, 24).detach(), torch.ones(5, 40), torch.ones(5, 24)
+    losses = [(x @ w.T * out).sum(), (x * h).sum()]
+    coda.gemm(x.detach(), w.T, out=out)
+    coda.elementwise("rms_entry", x=x.detach(), gamma=torch.ones(24), h=h)
+    for loss in losses:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    with torch.inference_mode():
+        coda.gemm(x.detach(), w.T, out=torch.empty(5, 40))
 
 
 @coda.epilogue

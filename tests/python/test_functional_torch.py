@@ -211,6 +211,40 @@ def test_gradients_of_gradients_are_refused(generator):
             "program, not that of its products; use PyTorch's own ops where second derivatives are needed")
 
 
+def under_a_dual_level(function, x):
+    with torch.autograd.forward_ad.dual_level():
+        return function(torch.autograd.forward_ad.make_dual(x, x))
+
+
+TRANSFORMS = {"vmap": lambda f, x: torch.vmap(f)(x), "grad": lambda f, x: torch.func.grad(lambda x: f(x).sum())(x),
+              "jvp": lambda f, x: torch.func.jvp(f, (x,), (x,)), "forward": under_a_dual_level}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("call", ["linear", "gemm", "elementwise", "loss", "module"])
+def test_transforms_are_refused(draw, call, transform):
+    """A forward-mode derivative of an op without a rule would be zeros, in silence."""
+    x, w = draw(2, 5, D).detach(), draw(N, D).detach()
+    module = coda.nn.RMSNormLinear(D, N).requires_grad_(False)
+    function = {"linear": lambda x: CF.linear(x, w), "gemm": lambda x: coda.gemm(x, w.T), "module": module,
+                "elementwise": lambda x: coda.elementwise("rms_entry", x=x, gamma=w[0]).h,
+                "loss": lambda x: CF.linear_cross_entropy(x, w, torch.zeros(x.shape[:-1], dtype=torch.int64))}[call]
+    with pytest.raises(coda.errors.NotImplementedError) as raised:
+        TRANSFORMS[transform](function, x)
+    named = {"linear": "linear: ", "loss": "linear_cross_entropy: ", "module": "RMSNormLinear: "}.get(call, "")
+    assert str(raised.value) == named + (
+        "coda_cpp: a call is made in a transform of torch.func or under forward-mode differentiation, expected reverse mode "
+        "alone: coda has no rules for vmap and jvp; take gradients by backward() or torch.autograd.grad")
+    assert function(x).isfinite().all()  # outside it runs
+
+
+def test_functional_call_is_no_transform(draw):
+    x, module = draw(5, D), coda.nn.RMSNormLinear(D, N)
+    other = {name: draw(*parameter.shape) for name, parameter in module.named_parameters()}
+    out = torch.func.functional_call(module, other, (x,))
+    assert all(gradient.any() for gradient in torch.autograd.grad(out.square().sum(), list(other.values())))
+
+
 def test_in_double_by_the_reference(generator):
     """The derived gradients themselves, without rounding."""
     x, w = (torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in [(3, 8), (16, 8)])

@@ -6,6 +6,7 @@ import functools
 import pytest
 import torch
 
+import coda_cpp as coda
 from coda_cpp import nn
 from coda_cpp.nn import ops
 from module_cases import (D, F, HEAD, HEADS, KV_HEADS, MODULES, Norm, check_loss_in_half_precision, check_module, positions_of,
@@ -191,3 +192,107 @@ def test_weights_that_do_not_fit():
             "stream)", other_weight(qkv(), "q_proj.weight", shape=(64, 65)), tables)
     refused(ValueError, "LlamaLayer: enter_norm: norm.weight has shape [63], expected [64] (the width that is normalised)",
             other_weight(layer(), "input_layernorm.weight", shape=(63,)), tables)
+
+
+class Adapted(torch.nn.Linear):
+    """A linear layer that does more than its weight says, as LoRA's."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def put(module, path, part):
+    """Puts a part in the place of one inside a module."""
+    owner, _, name = path.rpartition(".")
+    setattr(module.get_submodule(owner), name, part)
+
+
+def hook(module, args, out):
+    return None
+
+
+CALLS = {
+    "RMSNormLinear": (lambda: nn.RMSNormLinear(D, F), "linear", lambda m, x: m(x)),
+    "GatedMLP": (lambda: nn.GatedMLP(D, F), "up_proj", lambda m, x: m(x)),
+    "QKVRope": (lambda: nn.QKVRope(D, HEADS, KV_HEADS), "v_proj",
+                lambda m, x: m(x, positions_of(make_model(), torch.float32))),
+    "LMHeadLoss": (lambda: nn.LMHeadLoss(D, VOCABULARY), "lm_head",
+                   lambda m, x: m(x, torch.zeros(x.shape[:-1], dtype=torch.int64))),
+    "LlamaLayer": (lambda: nn.LlamaLayer(D, F, HEADS, KV_HEADS), "mlp.down_proj",
+                   lambda m, x: m(x, positions_of(make_model(), torch.float32))),
+    "LlamaModel": (lambda: nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS), "model.layers.1.self_attn.q_proj",
+                   lambda m, x: m(torch.zeros(x.shape[:-1], dtype=torch.int64))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_parts_that_would_not_be_called(name):
+    """Weights are read in the place of a call: what that leaves out is named, never dropped."""
+    make, path, call = CALLS[name]
+    x, module = torch.randn(SEQUENCES, LENGTH, D), make()
+    part = module.get_submodule(path)
+    named = f"{name}: {path.removeprefix('model.layers.1.')}"
+    put(module, path, Adapted(part.in_features, part.out_features, bias=False))
+    with pytest.raises(coda.errors.NotImplementedError) as caught:
+        call(module, x)
+    assert str(caught.value) == f"{named} is a {__name__}.Adapted, expected torch.nn.Linear"
+    put(module, path, part)
+    handle = part.register_forward_hook(hook)
+    with pytest.raises(coda.errors.NotImplementedError) as caught:
+        call(module, x)
+    assert str(caught.value) == f"{named} has a hook, hook, that would not be called"
+    handle.remove()
+    call(module, x)
+
+
+def test_hooks_on_what_holds_parts():
+    model, tokens = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS), torch.zeros(1, 5, dtype=torch.int64)
+    for path, named in (("model.layers.1", "model.layers.1"), ("model.layers.0.mlp", "mlp")):
+        handle = model.get_submodule(path).register_forward_hook(hook)
+        with pytest.raises(coda.errors.NotImplementedError) as caught:
+            model(tokens)
+        assert str(caught.value) == f"LlamaModel: {named} has a hook, hook, that would not be called"
+        handle.remove()
+    assert model(tokens).shape == (1, 5, VOCABULARY)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (2, 0)], ids=str)
+def test_without_tokens(shape):
+    model, tokens = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS), torch.zeros(shape, dtype=torch.int64)
+    out = model(tokens)
+    assert out.shape == (*shape, VOCABULARY)
+    out.sum().backward()
+    assert not any(parameter.grad.any() for parameter in model.parameters())
+    tables = (torch.ones(1, shape[1], HEAD),) * 2
+    assert [t.shape[-1] for t in nn.QKVRope(D, HEADS, KV_HEADS)(torch.ones(*shape, D), tables)] == [D, D // 2, D // 2]
+
+
+def test_under_autocast():
+    """Blocks stay in the dtype of their weights; attention between them follows autocast."""
+    model, batch = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS), draw_batch()
+    expected = model(batch["input_ids"], batch["labels"])
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(batch["input_ids"], batch["labels"])
+    loss.backward()
+    torch.testing.assert_close(loss, expected, rtol=2e-2, atol=0)
+    assert all(parameter.grad.dtype == torch.float32 for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("kind, text, call", [
+    (ValueError, "QKVRope: cos requires grad, expected a tensor outside autograd: no gradient by it is derived; pass its detach()",
+     lambda: nn.QKVRope(D, HEADS, KV_HEADS)(torch.ones(1, 5, D), (torch.ones(1, 5, HEAD, requires_grad=True),) * 2)),
+    (ValueError, "LlamaLayer: got 4 heads of 16 columns and 3 of k and v, expected heads that are a multiple of kv_heads, of an "
+                 "even number of columns", lambda: nn.LlamaLayer(64, F, 4, 3)),
+    (ValueError, "QKVRope: got 4 heads of 7 columns and 2 of k and v, expected heads that are a multiple of kv_heads, of an even "
+                 "number of columns", lambda: nn.QKVRope(64, 4, 2, head=7)),
+    (ValueError, "QKVRope: got 0 heads of 64 columns and 0 of k and v, expected heads that are a multiple of kv_heads, of an even "
+                 "number of columns", lambda: nn.QKVRope(64, 0, 0)),
+    (ValueError, "LlamaModel: layers is 0, expected 1 or more", lambda: nn.LlamaModel(VOCABULARY, D, F, 0, HEADS, KV_HEADS)),
+    (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected a tensor (B, L)",
+     lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)(torch.zeros(5, dtype=torch.int64))),
+    (TypeError, "GatedMLP: eps is None, expected a number", lambda: nn.GatedMLP(D, F, eps=None)(torch.ones(2, D))),
+], ids=lambda value: value[:30] if isinstance(value, str) else "")
+def test_refusals_of_shapes_and_options(kind, text, call):
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, coda.Error) and str(caught.value) == text

@@ -90,12 +90,115 @@ def test_parts_that_would_not_be_called():
         "model.layers.1.post_attention_layernorm": "is a torch.nn.modules.normalization.RMSNorm, expected LlamaRMSNorm"}
 
 
+def replace_activations(model):
+    for layer in model.model.layers:
+        layer.mlp.act_fn = torch.nn.ReLU()
+
+
+def drop_out(model):
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+
+
+def set_eps(model):
+    """As a whole, so that the config is right."""
+    model.config.rms_norm_eps = 0.1
+    for module in model.modules():
+        if hasattr(module, "variance_epsilon"):
+            module.variance_epsilon = 0.1
+
+
+@pytest.mark.parametrize("change, reason", [
+    (replace_activations, "layers.0.mlp.act_fn is a torch.nn.modules.activation.ReLU, expected SiLUActivation or SiLU"),
+    (drop_out, "layers.0.self_attn has attention_dropout 0.5, expected 0: dropout is left to the stock model"),
+    (set_eps, None)], ids=["activations", "dropout", "eps"])
+def test_what_is_changed_before_or_after_is_seen(change, reason):
+    """Either we say why not, or we run what the model is now."""
+    batch = draw_batch()
+    for is_before in (True, False):
+        model = make_model()
+        stock = copy.deepcopy(model)
+        change(stock)
+        if is_before:
+            change(model)
+        report = coda.patch(model)
+        if not is_before:
+            change(model)
+        losses = []
+        for each in (model, stock):
+            torch.manual_seed(0)
+            losses.append(step(each, batch)[0])
+        torch.testing.assert_close(*losses)
+        said = [f"{name.removeprefix('model.')} {text}" for name, text in report.skipped.items()]
+        assert [*said, *report.calls_left_stock][:1] == [reason][:reason is not None]
+
+
+def test_hooks_on_all_modules():
+    """Profilers have them: those on parts would not be called."""
+    model, batch, seen = make_model(), draw_batch(), []
+    report = coda.patch(model)
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, args, out: seen.append(type(module).__name__))
+    reason = "runs under a hook on all modules, which would not be called of parts"
+    try:
+        model(**batch)
+        assert coda.patch(make_model()).skipped == {"model": reason}
+    finally:
+        handle.remove()
+    assert seen.count("LlamaMLP") == 2 and report.calls_left_stock == {f"the model {reason}": 1}
+
+
+def test_subclasses():
+    """They may run otherwise: what is left of them is named."""
+    class Own(transformers.LlamaForCausalLM):
+        pass
+
+    class OwnBase(transformers.LlamaModel):
+        pass
+
+    stock = make_model()
+    model = Own(stock.config)
+    report = coda.patch(model)
+    path = f"{__name__}.test_subclasses.<locals>"
+    assert list(report.replaced) == ["model"] and report.skipped == {
+        "Own": f"loss: is a {path}.Own, expected LlamaForCausalLM itself: a subclass may run otherwise"}
+    stock.model = OwnBase(stock.config)
+    assert skipped(stock) == {"model": f"is a {path}.OwnBase, expected LlamaModel itself: a subclass may run otherwise"}
+
+
+def double(self, x):
+    return 2 * x
+
+
+@pytest.mark.parametrize("name, place, path", [
+    ("LlamaMLP", "model.layers.0.mlp", ""), ("LlamaModel", "model", ""), ("LlamaForCausalLM", "LlamaForCausalLM", "loss: ")])
+def test_forwards_put_on_classes(monkeypatch, name, place, path):
+    """As other libraries put theirs, for all models of a class."""
+    import transformers.models.llama.modeling_llama as modeling
+
+    model = make_model()
+    monkeypatch.setattr(getattr(modeling, name), "forward", double)
+    report = coda.patch(model)
+    assert report.skipped[place] == f"{path}is a {name} whose class has another forward, {__name__}.double"
+    assert list(report.replaced) == (["model"] if path else [])
+
+
+def test_models_without_layers_and_without_memory():
+    assert skipped(make_model(num_hidden_layers=0)) == {"model": "has no layers, expected one or more"}
+    model, tokens = make_model(), torch.zeros(1, 4, dtype=torch.int64, device="meta")
+    report = coda.patch(model)
+    assert model.to("meta")(tokens, labels=tokens).loss.shape == ()
+    assert report.calls_left_stock == {"the model weights are on meta, expected cpu or cuda": 1}
+
+
 def test_weights():
     model = make_model().double()
     assert skipped(model) == {"model": "weights are float64, expected float32, bfloat16 or float16"}
     model.float().model.layers[1].mlp.bfloat16()
     assert coda.patch(model).skipped == {
         "model": "weights are bfloat16 on cpu, float32 on cpu, expected one dtype on one device"}
+    model.float().model.embed_tokens.bfloat16()
+    assert skipped(model) == {
+        "model": "embed_tokens is bfloat16 and the layers float32, expected one dtype: the stream begins there"}
     projection = model.float().model.layers[1].self_attn.o_proj
     projection.weight = torch.nn.Parameter(projection.weight.detach().as_subclass(Packed))
     assert coda.patch(model).skipped == {
@@ -170,6 +273,22 @@ def test_patched_twice_and_not_at_all():
     assert refused(ValueError, coda.patch, model, policy="best") == "patch: policy is 'best', expected one of 'fast', 'lean'"
     assert refused(TypeError, coda.patch, "model") == "patch: argument 'model' is a str, expected a torch.nn.Module"
     assert refused(TypeError, coda.unpatch, None) == "unpatch: argument 'model' is a NoneType, expected a torch.nn.Module"
+
+
+def test_a_with_undoes_its_own_patch():
+    """One that was undone before is not undone again, so that an error inside is seen; and cannot be entered."""
+    model = make_model()
+    with pytest.raises(KeyError):
+        with coda.patch(model) as report:
+            coda.unpatch(model)
+            raise KeyError
+    coda.patch(model)
+    with pytest.raises(ValueError) as caught:
+        with report:
+            pass
+    assert str(caught.value) == ("Report: the patch of LlamaForCausalLM was undone, expected one in place: call coda_cpp.patch "
+                                 "again")
+    assert "forward" in model.__dict__
 
 
 def test_half_patched_models():

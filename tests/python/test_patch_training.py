@@ -58,6 +58,17 @@ def test_one_graph_of_inductor():
         torch.testing.assert_close(gradient, gradients[name], rtol=1e-4, atol=1e-5 * gradients[name].abs().max().item())
 
 
+@pytest.mark.parametrize("is_strict", [False, True], ids=["", "strict"])
+def test_an_exported_model_is_right(is_strict):
+    """With our ops where export is strict; else parameters are tensors of a kind of their own, and layers are stock."""
+    model = make_model(use_cache=False).eval()
+    coda.patch(model)
+    tokens = draw_batch()["input_ids"]
+    exported = torch.export.export(model, (tokens,), strict=is_strict)
+    assert (torch.ops.coda.segment.default in [node.target for node in exported.graph.nodes]) == is_strict
+    torch.testing.assert_close(exported.module()(tokens).logits, model(tokens).logits)
+
+
 def test_a_graph_knows_what_became_of_its_model():
     """Patched, hooked and undone behind a compiled model's back: each makes a new graph."""
     model, batch = make_model(use_cache=False), draw_batch()

@@ -9,7 +9,7 @@ import torch
 from ..errors import Error, TypeError, ValueError
 from . import record
 from .constants import settled
-from .launch import Launch, rows_of
+from .launch import Launch, rows_of, split
 
 Tensor = torch.Tensor
 
@@ -34,6 +34,14 @@ class Factors:
         extent = self.given.shape[-1]
         return settled(extent) if torch.compiler.is_compiling() else extent
 
+    @property
+    def columns(self) -> int:
+        """N of the only weight; a part of programs, too. Errors: those of require."""
+        weight, = self.weights.values()
+        if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+            self.require()
+        return weight.shape[0]
+
     def require(self) -> None:
         """Raises TypeError, ValueError for what does not fit."""
         require_tensor(self.call, "x", self.given)
@@ -51,9 +59,13 @@ class Factors:
                              f"{list(self.x.shape[:-1])}, those of 'x'")
         return tensor
 
-    def refuse(self, error: Exception) -> NoReturn:
-        """Raises what does not fit, where a call failed; else the error, gemm's own with the call named."""
+    def refuse(self, error: Exception, launch: Launch | None = None, operands: Sequence[Tensor] = ()) -> NoReturn:
+        """Raises what does not fit, where a call failed; else the error, gemm's own with the call named. operands: of the
+        launch."""
         self.require()
+        for part, given in zip(launch.parts, split(operands, launch.parts)) if launch else ():
+            for name, operand in zip(part.input_names, given):
+                require_tensor(self.call, "norm_weight" if name == "gamma" else name, operand)
         if isinstance(error, Error):
             raise type(error)(f"{self.call}: {error}") from error
         raise error
@@ -63,7 +75,7 @@ class Factors:
         try:
             made = record.gemm(launch, (self.x,), tuple(self.weights.values()), operands, self.main_grads, turned=True)
         except Exception as error:
-            self.refuse(error)
+            self.refuse(error, launch, operands)
         return [output.squeeze(0) for output in made] if self.is_vector else made
 
     def run_pass(self, launch: Launch, operands: Sequence[Tensor]) -> list[Tensor]:
@@ -71,7 +83,7 @@ class Factors:
         try:
             return record.elementwise(launch, operands, rows_of(self.x.shape), self.depth)
         except Exception as error:
-            self.refuse(error)
+            self.refuse(error, launch, operands)
 
 
 def require_tensor(call: str, name: str, tensor: object) -> None:
@@ -112,7 +124,7 @@ def unstacked(call: str, name: str, weight: Tensor, parts: tuple[str, ...], size
     """The parts of a stacked weight, by name; without sizes, of one height."""
     require_tensor(call, name, weight)
     if sizes is None and weight.shape[0] % len(parts) or sizes is not None and (
-            len(sizes) != len(parts) or sum(sizes) != weight.shape[0]):
+            len(sizes) != len(parts) or sum(sizes) != weight.shape[0] or min(sizes) < 0):
         raise ValueError(f"{call}: argument '{name}' has {weight.shape[0]} rows, expected those of {', '.join(parts)} stacked"
                          + ("" if sizes is None else f", sizes {list(sizes)}"))
     if main_grad:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+import inspect
+from typing import Any, Callable, NoReturn
 
 import torch
+
+from ..errors import Error, TypeError
 
 
 def constant(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,9 +23,20 @@ def constant(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*values: Any) -> Any:
         if torch.compiler.is_compiling():
             return traced(*[("float", value.hex()) if type(value) is float else settled(value) for value in values])
-        return remembered(*values)
+        try:
+            return remembered(*values)
+        except Error:
+            raise
+        except Exception as error:
+            _refuse(function, values, error)
 
     return call
+
+
+def _refuse(function: Callable[..., Any], values: tuple, error: Exception) -> NoReturn:
+    given = inspect.signature(function).bind(*values).arguments
+    raise TypeError(f"{function.__name__}: options are {', '.join(f'{name}={value!r}' for name, value in given.items())}, expected "
+                    "plain numbers and names: one has another type") from error
 
 
 def settled(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -72,6 +73,13 @@ def elementwise(epilogue: Any, given: dict[str, Any], shape: tuple[int, int] | N
     return _result(part, record.elementwise(launch, operands, rows, cols))
 
 
+def count_writes(outputs: Iterable[Any]) -> None:
+    """Makes autograd know that torch tensors among these were written."""
+    for tensor in outputs:
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
+
+
 def _launch(a_view: str, b_view: str, backend: str, epilogues: Sequence[Any]) -> Launch:
     return _launch_of(a_view, b_view, backend, *[("epilogue", e.number) if isinstance(e, Epilogue) else e for e in epilogues])
 
@@ -127,9 +135,9 @@ def _refuse_output(call: str, name: str, is_recorded: bool) -> None:
 
 
 def _operand(call: str, name: str, value: Any, like: torch.Tensor) -> torch.Tensor:
-    if isinstance(value, (int, float)):
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, numbers.Real):  # of numpy, too
         return torch.full((), value, dtype=torch.float32, device=like.device)
-    if not isinstance(value, torch.Tensor):
-        raise errors.TypeError(f"{call}: operand '{name}' is a {type(value).__name__}, expected a torch tensor, as the others "
-                               "are: convert it with torch.from_numpy")
-    return value
+    raise errors.TypeError(f"{call}: operand '{name}' is a {type(value).__name__}, expected a torch tensor, as the others are: "
+                           "convert it with torch.from_numpy")

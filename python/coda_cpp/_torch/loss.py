@@ -26,7 +26,7 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, *, ignore_i
         raise ValueError(f"{call}: argument 'reduction' is '{reduction}', expected 'mean' or 'sum': "
                          "linear_cross_entropy_forward gives the loss of each token")
     factors = Factors(call, x, {"weight": weight}, main_grad)
-    targets = _targets(factors, targets)
+    targets = _targets(factors, targets, ignore_index)
     try:
         loss = _recorded(factors, weight, targets, ignore_index, reduction == "mean")
     except Exception as error:
@@ -52,7 +52,7 @@ def linear_cross_entropy_forward(x: Tensor, weight: Tensor, targets: Tensor, *,
     """The loss of each token, 0 where it is ignored, and the log-sum-exp of its logits: two of (...) f32, without gradient."""
     with torch.no_grad():
         factors = Factors("linear_cross_entropy_forward", x, {"weight": weight}, False)
-        targets = _targets(factors, targets)
+        targets = _targets(factors, targets, ignore_index)
         launch = launches.lse(ignore_index, False)
         try:
             lse, target = record.gemm(launch, (factors.x.flatten(0, -2),), (weight,), (targets,), turned=True)
@@ -63,8 +63,11 @@ def linear_cross_entropy_forward(x: Tensor, weight: Tensor, targets: Tensor, *,
         return torch.where(targets == ignore_index, 0.0, lse - target).reshape(shape), lse.reshape(shape)
 
 
-def _targets(factors: Factors, targets: Tensor) -> Tensor:
+def _targets(factors: Factors, targets: Tensor, ignore_index: int) -> Tensor:
+    """Targets (T,)."""
     require_tensor(factors.call, "targets", targets)
+    if not isinstance(ignore_index, int):
+        raise TypeError(f"{factors.call}: argument 'ignore_index' is a {type(ignore_index).__name__}, expected an int")
     if targets.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"{factors.call}: argument 'targets' has dtype {targets.dtype}, expected torch.int64 or torch.int32")
     expected = () if factors.is_vector else factors.x.shape[:-1]

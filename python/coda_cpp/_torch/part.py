@@ -158,10 +158,10 @@ def _is_whole(gradient: _core.Gradient, output: _core.Operand) -> bool:
 
 
 def _few(operand: _core.Operand, tensor: torch.Tensor) -> torch.Tensor:
-    """Partials, or one for each row or column where there are more than a load finishes."""
+    """Partials, or one for each row or column where there are more than a load finishes, or none."""
     if operand.partials is None:
         return tensor
     axis = 1 if operand.partials.axis == "row" else 0
-    if tensor.shape[axis] <= _MOST_PARTIALS:
+    if 0 < tensor.shape[axis] <= _MOST_PARTIALS:
         return tensor
     return tensor.sum(axis, True) if operand.partials.op == "sum" else torch.logsumexp(tensor, axis, True)

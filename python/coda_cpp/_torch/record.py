@@ -18,8 +18,7 @@ def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors, main_grads: 
     """The outputs of a launch, recorded for autograd where an input requires grad. A and B are rounded to the dtype of
     autocast where that is on. main_grads: for each matrix of B, in its shape, what its gradient is added to, or None. turned:
     matrices of B are given as (N, K), a checkpoint's weights: no transposition is recorded then."""
-    if torch._C._is_any_autocast_enabled():
-        a, b = autocast(a), autocast(b)
+    a, b = autocast(a), autocast(b)
     inputs = (*a, *b, *operands)
     mask = tuple([tensor.requires_grad for tensor in inputs])
     is_recorded = True in mask and torch.is_grad_enabled()
@@ -66,7 +65,7 @@ def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tens
 def autocast(matrices: Tensors) -> Tensors:
     """Matrices in the dtype of autocast, where that is on; f64 stays, as with PyTorch's own."""
     device = matrices[0].device.type
-    if not torch.is_autocast_enabled(device):
+    if not torch._C._is_any_autocast_enabled() or not torch.is_autocast_enabled(device):  # torch asks of no meta device
         return matrices
     dtype = torch.get_autocast_dtype(device)
     return [m.to(dtype) if m.is_floating_point() and m.dtype is not torch.float64 else m for m in matrices]

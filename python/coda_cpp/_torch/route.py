@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Iterable, Sequence
 
 import torch
+from torch.autograd import forward_ad
 
+from ..errors import NotImplementedError
 from .derived import Derived
 from .launch import Launch, run_elementwise
 
@@ -14,11 +16,12 @@ Tensors = Sequence[torch.Tensor]
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 _modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
+_FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
 
 def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
     """Whether nothing but autograd watches: no compiler, no dispatch mode (fake tensors, selective checkpointing), no
-    transform of torch.func, no subclass of Tensor."""
+    subclass of Tensor. Errors: those of has_modes."""
     if torch.compiler.is_compiling() or has_modes():
         return False
     for tensor in tensors:
@@ -28,8 +31,14 @@ def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def has_modes() -> bool:
-    """Whether a dispatch mode or a transform of torch.func is on."""
-    return _modes() > 0 or _transforms() is not None
+    """Whether a dispatch mode is on, or torch functionalizes. Raises NotImplementedError in another transform of torch.func
+    and where forward-mode derivatives are taken: those of an op without a rule for them would be zeros, in silence."""
+    transform = _transforms()
+    if (transform is not None and transform.key() != _FUNCTIONALIZE) or forward_ad._current_level >= 0:
+        raise NotImplementedError(
+            "coda_cpp: a call is made in a transform of torch.func or under forward-mode differentiation, expected reverse mode "
+            "alone: coda has no rules for vmap and jvp; take gradients by backward() or torch.autograd.grad")
+    return _modes() > 0 or transform is not None
 
 
 def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors = ()) -> list[torch.Tensor]:

@@ -42,6 +42,8 @@ class Options:
         if self.main_grad and torch.compiler.is_compiling():
             raise NotImplementedError(f"{self.call}: main_grad is set under torch.compile, expected eager mode: a graph has no "
                                       "parameters with attributes; patch(model) without it, or do not compile")
+        if not isinstance(self.eps, (int, float)):
+            raise TypeError(f"{self.call}: eps is {self.eps}, expected a number")
         _require_alike(self.call, x, weights)
         plan = pieces.Plan(tuple(weights), self.eps, self.gate, self.head, self.policy, self.angles, self.scale)
         try:

@@ -8,8 +8,9 @@ import functools
 import torch
 
 from .. import _core, functional
-from ..errors import TypeError, ValueError
+from ..errors import NotImplementedError, TypeError, ValueError
 from . import chain
+from .parts import part_obstacle, require_parts
 
 #: Names of activations, as configs of transformers have them, and the gates they make of gate and up.
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "gelu_new": "geglu_tanh", "relu": "reglu"}
@@ -33,6 +34,18 @@ def _rows(call, x, width):
     return x.reshape(-1, width)
 
 
+def _weights(call, module, paths):
+    """{name: tensor} of what is at `paths`. Errors: those of require_parts."""
+    require_parts(call, module, paths.values())
+    return chain.weights_of(module, paths)
+
+
+def _require_heads(call, heads, kv_heads, head):
+    if heads < 1 or kv_heads < 1 or heads % kv_heads or head < 2 or head % 2:
+        raise ValueError(f"{call}: got {heads} heads of {head} columns and {kv_heads} of k and v, expected heads that are a "
+                         "multiple of kv_heads, of an even number of columns")
+
+
 def _tables(call, x, positions, head):
     """cos and sin (1 or B, L, head), whose halves are alike, as two of (T, head/2). x: (B, L, d)."""
     if x.dim() != 3:
@@ -42,6 +55,9 @@ def _tables(call, x, positions, head):
                         "(1 or B, L, head)")
     batch, length = x.shape[:2]
     for name, table in zip(("cos", "sin"), positions):
+        if table.requires_grad:
+            raise ValueError(f"{call}: {name} requires grad, expected a tensor outside autograd: no gradient by it is derived; pass "
+                             "its detach()")
         if table.dim() != 3 or table.shape[0] not in (1, batch) or tuple(table.shape[1:]) != (length, head):
             raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] "
                              "(B, L, head)")
@@ -58,7 +74,7 @@ class RMSNormLinear(torch.nn.Module):
 
     def forward(self, x):
         rows = _rows("RMSNormLinear", x, self.linear.in_features)
-        weights = chain.weights_of(self, {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"})
+        weights = _weights("RMSNormLinear", self, {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"})
         out = chain.Options("RMSNormLinear", "swiglu", 0, self.norm.eps).run(None, rows, weights)["out"]
         return out.view(*x.shape[:-1], out.shape[-1])
 
@@ -82,7 +98,7 @@ class GatedMLP(torch.nn.Module):
         paths = {"post_norm": "norm.weight"} | {name: path.removeprefix("mlp.") for name, path in chain.MLP_PATHS.items()
                                                 if path.startswith("mlp.")}
         options = chain.Options("GatedMLP", self.gate, 0, self.norm.eps, self.policy)
-        found = options.run(None, rows, chain.weights_of(self, paths))
+        found = options.run(None, rows, _weights("GatedMLP", self, paths))
         return found["x"].view(x.shape)
 
 
@@ -96,7 +112,8 @@ class QKVRope(torch.nn.Module):
 
     def __init__(self, d, heads, kv_heads, head=None, eps=1e-6, bias=False, qk_norm=False, **factory):
         super().__init__()
-        self.head = head or d // heads
+        self.head = head or d // max(heads, 1)
+        _require_heads("QKVRope", heads, kv_heads, self.head)
         self.norm = torch.nn.RMSNorm(d, eps, **factory)
         self.q_proj = torch.nn.Linear(d, heads * self.head, bias, **factory)
         self.k_proj, self.v_proj = (torch.nn.Linear(d, kv_heads * self.head, bias, **factory) for _ in range(2))
@@ -108,8 +125,8 @@ class QKVRope(torch.nn.Module):
         tables = _tables("QKVRope", x, positions, self.head)
         paths = {name: path.removeprefix("self_attn.") for name, path in chain.QKV_PATHS.items()} | {"next_norm": "norm.weight"}
         options = chain.Options("QKVRope", "swiglu", self.head, self.norm.eps)
-        found = options.run(None, rows, chain.weights_of(self, paths), tables)
-        return tuple(found[name].view(*x.shape[:-1], -1) for name in "qkv")
+        found = options.run(None, rows, _weights("QKVRope", self, paths), tables)
+        return tuple(found[name].view(*x.shape[:-1], found[name].shape[1]) for name in "qkv")
 
 
 class LMHeadLoss(torch.nn.Module):
@@ -126,6 +143,7 @@ class LMHeadLoss(torch.nn.Module):
         self.lm_head = torch.nn.Linear(d, vocabulary, bias=False, **factory)
 
     def forward(self, x, targets):
+        require_parts("LMHeadLoss", self, ("norm.weight", "lm_head.weight"))
         h = functional.rmsnorm(_rows("LMHeadLoss", x, self.lm_head.in_features), self.norm.weight, eps=self.norm.eps)
         return functional.linear_cross_entropy(h, self.lm_head.weight, targets.reshape(-1), ignore_index=self.ignore_index,
                                                reduction=self.reduction)
@@ -140,7 +158,8 @@ class LlamaLayer(torch.nn.Module):
     def __init__(self, d, f, heads, kv_heads, head=None, activation="silu", eps=1e-6, attention_bias=False, mlp_bias=False,
                  qk_norm=False, policy="fast", **factory):
         super().__init__()
-        head = head or d // heads
+        head = head or d // max(heads, 1)
+        _require_heads("LlamaLayer", heads, kv_heads, head)
         self.options = chain.Options("LlamaLayer", gate_of("LlamaLayer", activation), head, eps, policy)
         linear = functools.partial(torch.nn.Linear, **factory)
         self.self_attn = torch.nn.Module()
@@ -163,10 +182,14 @@ def run_layers(layers, x, rows, turns, options):
     """Layers of one shape in a row, each joined with the next: x (B, L, d), also as rows (T, d), to (B, L, d)."""
 
     def attend(q, k, v):
-        q, k, v = (tensor.view(*x.shape[:2], -1, options.head).transpose(1, 2) for tensor in (q, k, v))
+        width = q.shape[1]
+        q, k, v = (tensor.view(*x.shape[:2], tensor.shape[1] // options.head, options.head).transpose(1, 2)
+                   for tensor in (q, k, v))
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
-        return out.transpose(1, 2).reshape(len(rows), -1)
+        return out.transpose(1, 2).reshape(len(rows), width).to(rows.dtype)  # another under autocast
 
+    for layer in layers:
+        require_parts(options.call, layer, (*chain.MLP_PATHS.values(), *chain.QKV_PATHS.values()))
     return chain.run_layers(layers, rows, turns, [attend] * len(layers), options).view(x.shape)
 
 
@@ -179,6 +202,8 @@ class LlamaModel(torch.nn.Module):
 
     def __init__(self, vocabulary, d, f, layers, heads, kv_heads, rope_theta=10000.0, eps=1e-6, tied=False, **layer):
         super().__init__()
+        if layers < 1:
+            raise ValueError(f"LlamaModel: layers is {layers}, expected 1 or more")
         factory = {name: layer[name] for name in ("device", "dtype") if name in layer}
         self.model = torch.nn.Module()
         self.model.embed_tokens = torch.nn.Embedding(vocabulary, d, **factory)
@@ -197,6 +222,13 @@ class LlamaModel(torch.nn.Module):
         return positions.expand(tokens.shape).reshape(-1), frequencies
 
     def forward(self, tokens, targets=None):
+        if not isinstance(tokens, torch.Tensor) or tokens.dim() != 2:
+            got = f"shape {list(tokens.shape)}" if isinstance(tokens, torch.Tensor) else f"type {type(tokens).__name__}"
+            raise ValueError(f"LlamaModel: argument 'tokens' has {got}, expected a tensor (B, L)")
+        require_parts("LlamaModel", self, ("model.norm.weight", "lm_head.weight"))
+        for index, layer in enumerate(self.model.layers):
+            if reason := part_obstacle(layer, "LlamaLayer"):
+                raise NotImplementedError(f"LlamaModel: model.layers.{index} {reason}")
         layers, x = list(self.model.layers), self.model.embed_tokens(tokens)
         options = dataclasses.replace(layers[0].options, call="LlamaModel", angles="frequency")
         x = run_layers(layers, x, x.flatten(0, 1), self.turns(tokens), options)
@@ -205,4 +237,4 @@ class LlamaModel(torch.nn.Module):
             return functional.linear_cross_entropy(functional.rmsnorm(x, norm.weight, eps=norm.eps), head, targets)
         options = chain.Options("LlamaModel", "swiglu", 0, norm.eps)
         found = options.run(None, x.flatten(0, 1), {"next_norm": norm.weight, "out": head})
-        return found["out"].view(*tokens.shape, -1)
+        return found["out"].view(*tokens.shape, len(head))

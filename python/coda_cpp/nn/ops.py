@@ -8,6 +8,7 @@ from typing import List, Optional
 import torch
 
 from .. import training
+from .._torch import route
 from . import segment as pieces
 
 
@@ -108,7 +109,8 @@ segment_op.register_autograd(_segment_backward, setup_context=_setup_segment)
 
 def segment(plan, attention, x, weights, turns=(), main_grad=False):
     """{name: tensor} of plan.results. weights: by name, in the order of plan.names; main_grad: gradients by parameters
-    that have a `main_grad` are added to it, and their own `grad` stays None."""
+    that have a `main_grad` are added to it, and their own `grad` stays None. Raises NotImplementedError where has_modes does."""
+    route.is_plain(())
     policy = plan.policy if torch.is_grad_enabled() else "none"
     found = segment_op(attention, x, [weights[name] for name in plan.names], list(turns), ",".join(plan.names), plan.eps,
                        plan.gate, plan.head, policy, plan.angles, plan.scale, main_grad)

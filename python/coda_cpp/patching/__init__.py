@@ -38,7 +38,11 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
                          "coda_cpp.unpatch it first")
     report = Report(model)
     bases = [(name, module) for name, module in model.named_modules() if families.family_of(module, "Model")]
-    if not bases:
+    for name, module in model.named_modules():
+        for ending, what in (("Model", ""), ("ForCausalLM", "loss: ")):
+            if reason := families.subclass_obstacle(module, ending):
+                report.skipped[name or type(module).__name__] = what + reason
+    if not bases and not report.skipped:
         known = ", ".join(f"{family}Model" for family in families.FAMILIES)
         report.skipped[type(model).__name__] = f"has no {known} of transformers inside"
     for name, module in bases:
@@ -54,7 +58,7 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
 
 def _patch_base(name, module, report, policy, main_grad):
     version = families.version_obstacle()
-    found = {"": version} if version else families.obstacles(module)
+    found = {"": version} if version else families.obstacles(module) or families.class_obstacles(module)
     if not found and "forward" in module.__dict__:
         found[""] = "has a forward of its own"
     if found:
@@ -70,7 +74,7 @@ def _patch_causal(name, module, report, fuse_loss, main_grad):
     if not isinstance(module.model.__dict__.get("forward"), BaseForward):
         return
     place = name or type(module).__name__
-    reason = families.loss_obstacle(module) if fuse_loss else "fuse_loss is False"
+    reason = (families.loss_obstacle(module) or families.class_obstacles(module).get("")) if fuse_loss else "fuse_loss is False"
     if reason is None and "forward" in module.__dict__:
         reason = "it has a forward of its own"
     if reason:

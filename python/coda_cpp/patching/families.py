@@ -6,6 +6,7 @@ import torch
 
 from .. import host
 from ..nn.modules import GATES
+from ..nn.parts import part_obstacle, path_of
 
 FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
 #: The parts of a decoder layer, and their classes behind the family's name; Linear is torch's.
@@ -13,18 +14,28 @@ PARTS = {"": "DecoderLayer", "self_attn": "Attention", "mlp": "MLP", "input_laye
          "post_attention_layernorm": "RMSNorm", "self_attn.q_norm": "RMSNorm", "self_attn.k_norm": "RMSNorm",
          **{f"self_attn.{name}_proj": "Linear" for name in "qkvo"},
          **{f"mlp.{name}_proj": "Linear" for name in ("gate", "up", "down")}}
-#: Parts that hold no weights and are called, or whose work a segment does.
-FREE_PARTS = ("mlp.act_fn",)
+#: The classes that transformers makes of a config's activations.
+ACTIVATIONS = {"silu": ("SiLUActivation", "SiLU"), "gelu": ("GELUActivation",), "gelu_new": ("NewGELUActivation",),
+               "gelu_pytorch_tanh": ("GELUTanh", "PytorchGELUTanh"), "relu": ("ReLU",)}
 CACHES = ("DynamicCache", "StaticCache")
 #: Rotations whose frequencies no call changes.
 FIXED_ROPES = ("default", "linear", "llama3", "yarn")
-#: Whose hooks record hidden states.
-RECORDER = "transformers.utils.output_capturing"
 
 
 def family_of(module, ending):
     """The family when `module` is of exactly its class <family><ending>, 'Model' or 'ForCausalLM'; else None."""
-    cls = type(module)
+    return _family_of_class(type(module), ending)
+
+
+def subclass_obstacle(module, ending):
+    """Why the module is none of a family's <family><ending> but of a class derived from it, or None."""
+    families = [_family_of_class(cls, ending) for cls in type(module).__mro__]
+    if families[0] or not any(families):
+        return None
+    return f"is a {path_of(type(module))}, expected {next(filter(None, families))}{ending} itself: a subclass may run otherwise"
+
+
+def _family_of_class(cls, ending):
     for family in FAMILIES:
         if (cls.__module__, cls.__name__) == (f"transformers.models.{family.lower()}.modeling_{family.lower()}", family + ending):
             return family
@@ -39,27 +50,6 @@ def version_obstacle():
     return fault and f"{fault}: forwards of others run otherwise; {host.VERSIONS['transformers'].cure('transformers')}"
 
 
-def hook_obstacle(module):
-    """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
-    are idle in calls that do not ask for them."""
-    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    foreign = [hook for kind in kinds if kind for hook in kind.values() if getattr(hook, "__module__", None) != RECORDER]
-    if foreign:
-        return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"
-    return None
-
-
-def part_obstacle(module, expected):
-    """Why the part cannot be read past, or None."""
-    cls = type(module)
-    fits = cls is torch.nn.Linear if expected == "Linear" else cls.__name__ == expected
-    if not fits:
-        return f"is a {cls.__module__}.{cls.__qualname__}, expected {'torch.nn.Linear' if expected == 'Linear' else expected}"
-    if "forward" in module.__dict__:
-        return "has a forward of its own, which would not be called"
-    return hook_obstacle(module)
-
-
 def config_obstacle(config):
     """Why no model of that config can be patched, or None."""
     if config.hidden_act not in GATES:
@@ -70,7 +60,7 @@ def config_obstacle(config):
 
 
 def tensor_obstacle(model):
-    """Why the parameters cannot be multiplied, or None."""
+    """Why the parameters of the layers cannot be multiplied, or None."""
     kinds = set()
     for path, part in parts_of(model.layers, "layers"):
         for name, weight in part._parameters.items():
@@ -79,12 +69,17 @@ def tensor_obstacle(model):
             if type(weight) is not torch.nn.Parameter:
                 return f"{path}.{name} is a {type(weight).__name__}, expected a torch.nn.Parameter"
             kinds.add((weight.dtype, weight.device))
+    if not kinds:
+        return "has no layers, expected one or more"
     if len(kinds) > 1:
         return f"weights are {', '.join(sorted(f'{_word(dtype)} on {device}' for dtype, device in kinds))}, expected one " \
                "dtype on one device"
     dtype, device = next(iter(kinds))
     if dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return f"weights are {_word(dtype)}, expected float32, bfloat16 or float16"
+    stream = getattr(getattr(model, "embed_tokens", None), "weight", None)
+    if stream is not None and stream.dtype != dtype:
+        return f"embed_tokens is {_word(stream.dtype)} and the layers {_word(dtype)}, expected one dtype: the stream begins there"
     if device.type not in ("cpu", "cuda"):
         return f"weights are on {device}, expected cpu or cuda"
     if device.type == "cuda" and dtype == torch.float32:
@@ -112,21 +107,43 @@ def obstacles(model):
     whole = config_obstacle(model.config) or tensor_obstacle(model)
     if whole:
         return {"": whole}
+    if torch.nn.modules.module._has_any_global_hook():
+        return {"": "runs under a hook on all modules, which would not be called of parts"}
     found = {}
     for index, layer in enumerate(model.layers):
         for path, part in parts_of(layer):
-            if path in FREE_PARTS:
-                continue
-            kind = PARTS.get(path)
-            reason = (f"is no part of a {family}DecoderLayer" if kind is None else
-                      part_obstacle(part, kind if kind == "Linear" else family + kind))
-            if reason is None and kind == "RMSNorm" and part.variance_epsilon != model.config.rms_norm_eps:
-                reason = f"has eps {part.variance_epsilon}, expected {model.config.rms_norm_eps}, the config's"
+            reason = _layer_obstacle(family, path, part, model.config)
             if reason:
                 found[".".join(filter(None, ("layers", str(index), path)))] = reason
     angles, scale = turns_of(model)
     if angles == "table" and scale != 1.0:
         found["rotary_emb"] = f"scales cosines and sines by {scale}, expected 1 where frequencies may change from call to call"
+    return found
+
+
+def _layer_obstacle(family, path, part, config):
+    """Why a part of a layer, or at '' the layer, cannot be read past, or None."""
+    if path == "mlp.act_fn":
+        return part_obstacle(part, *ACTIVATIONS[config.hidden_act])
+    kind = PARTS.get(path)
+    if kind is None:
+        return f"is no part of a {family}DecoderLayer"
+    reason = part_obstacle(part, kind if kind == "Linear" else family + kind)
+    if reason is None and kind == "RMSNorm" and part.variance_epsilon != config.rms_norm_eps:
+        return f"has eps {part.variance_epsilon}, expected {config.rms_norm_eps}, the config's"
+    if reason is None and kind == "Attention" and part.attention_dropout:
+        return f"has attention_dropout {part.attention_dropout}, expected 0: dropout is left to the stock model"
+    return reason
+
+
+def class_obstacles(model):
+    """{name of a module inside, '' for itself: what was put on its class in the place of transformers' forward}. Looked at when
+    a model is patched: classes are changed before models are made."""
+    found = {}
+    for path, part in [("", model), *(parts_of(model.layers, "layers") if hasattr(model, "layers") else ())]:
+        forward = type(part).forward
+        if forward.__module__.partition(".")[0] not in ("torch", "transformers"):
+            found[path] = f"is a {type(part).__name__} whose class has another forward, {path_of(forward)}"
     return found
 
 

@@ -3,7 +3,6 @@ positions, caches and results are transformers' own code, and only the layers an
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import sys
@@ -12,6 +11,7 @@ import torch
 
 from .. import functional
 from ..nn import chain
+from ..nn.parts import hook_obstacle
 from . import families
 
 
@@ -34,6 +34,11 @@ class Forward:
         self.model, self.report = model, report
         self.__signature__ = inspect.signature(model.forward)
 
+    @property
+    def __code__(self):
+        """Of the stock forward: torch.export's place for the line a call begins at."""
+        return type(self.model).forward.__code__
+
     def stock(self, args, options):
         return type(self.model).forward(self.model, *args, **options)
 
@@ -49,9 +54,7 @@ class BaseForward(Forward):
 
     def __init__(self, model, report, policy, main_grad):
         super().__init__(model, report)
-        config = model.config
-        self.chain = chain.Options(type(model).__name__, families.GATES[config.hidden_act],
-                                   model.layers[0].self_attn.head_dim, config.rms_norm_eps, policy, main_grad)
+        self.policy, self.main_grad = policy, main_grad
 
     def __call__(self, *args, **options):
         reason = self.obstacle(options)
@@ -65,22 +68,29 @@ class BaseForward(Forward):
         for flag in ("output_attentions", "output_hidden_states"):
             if options.get(flag, getattr(self.model.config, flag, False)):
                 return f"{flag} is asked for"
-        device = self.model.layers[0].input_layernorm.weight.device
-        if torch.is_autocast_enabled(device.type):
-            return "autocast is on: load the model in the dtype it computes in"
         cache = options.get("cache", options.get("past_key_values"))
         if cache is not None and type(cache).__name__ not in families.CACHES:
             return f"the cache is a {type(cache).__name__}, expected one of {', '.join(families.CACHES)}"
-        return next((f"{name or 'the model'} {reason}" for name, reason in families.obstacles(self.model).items()), None)
+        for name, reason in families.obstacles(self.model).items():
+            return f"{name or 'the model'} {reason}"
+        if torch.is_autocast_enabled(self.model.layers[0].input_layernorm.weight.device.type):
+            return "autocast is on: load the model in the dtype it computes in"
+        return None
 
     def run(self, norm, args, options):
         """The stock forward with our layers, and with that norm behind them."""
-        calls, (angles, scale) = [], families.turns_of(self.model)  # looked at anew: the module may be another since the patch
-        how = dataclasses.replace(self.chain, angles=angles, scale=scale)
+        calls, how = [], self.chain_options()
         layers = [StandInLayer(layer, calls) for layer in self.model.layers[:self.model.config.num_hidden_layers]]
         layers[-1].run = functools.partial(self.run_layers, how, calls)
-        stand_in = StandIn(self.model, layers=layers, norm=norm, rotary_emb=functools.partial(self.turns, angles))
+        stand_in = StandIn(self.model, layers=layers, norm=norm, rotary_emb=functools.partial(self.turns, how.angles))
         return type(self.model).forward(stand_in, *args, **options)
+
+    def chain_options(self):
+        """How the layers run; looked at in each call, as modules and the config may be others since the patch."""
+        config, (angles, scale) = self.model.config, families.turns_of(self.model)
+        return chain.Options(type(self.model).__name__, families.GATES[config.hidden_act],
+                             self.model.layers[0].self_attn.head_dim, config.rms_norm_eps, self.policy, self.main_grad,
+                             angles, scale)
 
     def turns(self, angles, hidden, position_ids):
         """Positions and frequencies in fp32; where those change from call to call cos and sin instead, as the stock model
@@ -177,7 +187,7 @@ class CausalForward(Forward):
         kept = bound.get("logits_to_keep", 0)
         if isinstance(kept, torch.Tensor) or kept != 0:
             return "labels are given with logits_to_keep: the loss is made of logits"
-        hooked = families.hook_obstacle(self.model.model)
+        hooked = hook_obstacle(self.model.model)
         reason = f"model {hooked}" if hooked else families.loss_obstacle(self.model)
         return f"loss: {reason}" if reason else None
 

@@ -6,6 +6,8 @@ import collections
 import dataclasses
 from typing import Any
 
+from ..errors import ValueError
+
 _MOST_ROWS = 12
 
 
@@ -41,13 +43,20 @@ class Report:
         return f"<Report: {len(self.replaced)} replaced, {len(self.skipped)} left stock>"
 
     def __enter__(self):
+        if self.replaced and not self._is_in_place():
+            raise ValueError(f"Report: the patch of {type(self.model).__name__} was undone, expected one in place: call "
+                             "coda_cpp.patch again")
         return self
 
     def __exit__(self, *_):
         from . import unpatch
 
-        if self.replaced:
+        if self._is_in_place():
             unpatch(self.model)
+
+    def _is_in_place(self):
+        """Whether a forward of this patch is still on its module."""
+        return any(getattr(module.__dict__.get("forward"), "report", None) is self for module in self.modules)
 
 
 def _section(title, rows):

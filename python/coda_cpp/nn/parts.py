@@ -1,0 +1,53 @@
+"""Parts of a decoder whose weights are read in the place of a call, and what forbids that."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from ..errors import NotImplementedError
+
+#: Whose hooks record hidden states.
+RECORDER = "transformers.utils.output_capturing"
+
+
+def hook_obstacle(module):
+    """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
+    are idle in calls that do not ask for them."""
+    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    foreign = [hook for kind in kinds if kind for hook in kind.values() if getattr(hook, "__module__", None) != RECORDER]
+    if foreign:
+        return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"
+    return None
+
+
+def part_obstacle(module, *expected):
+    """Why the part cannot be read past, or None. expected: names of classes it may be of."""
+    cls = type(module)
+    fits = cls is torch.nn.Linear if expected == ("Linear",) else cls.__name__ in expected
+    if not fits:
+        wanted = "torch.nn.Linear" if expected == ("Linear",) else " or ".join(expected)
+        return f"is a {path_of(cls)}, expected {wanted}"
+    if "forward" in module.__dict__:
+        return "has a forward of its own, which would not be called"
+    return hook_obstacle(module)
+
+
+def path_of(cls):
+    """A class with its module."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def require_parts(call, module, paths):
+    """Raises NotImplementedError for a linear layer or norm, the owners of the weights at `paths`, that does more than its
+    weights say, such as LoRA's, and for a hook on what holds them."""
+    owners = dict.fromkeys([path.rpartition(".")[0] for path in paths])
+    holders = dict.fromkeys([owner.rpartition(".")[0] for owner in owners])
+    for path in (*owners, *holders):
+        part = functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), module) if path else None
+        if part is None:
+            continue
+        reason = hook_obstacle(part) if path in holders else part_obstacle(part, "RMSNorm" if path.endswith("norm") else "Linear")
+        if reason:
+            raise NotImplementedError(f"{call}: {path} {reason}")
