@@ -19,6 +19,7 @@ CPU; ImportError without a torch that fits.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Sequence
 
 from . import _torch  # first: says what is wrong with a torch that does not fit
@@ -26,6 +27,7 @@ import torch
 
 from ._torch import launches, ops, record  # ops: registers them
 from ._torch.arguments import Factors, expanded, unstacked
+from ._torch.frequencies import frequencies
 from ._torch.launch import Launch, rows_of
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
@@ -244,13 +246,20 @@ def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dic
     """The options of a rotated program, the values of launches.ROPE, and its operands by name."""
     if not isinstance(rope, Rope):
         raise TypeError(f"{call}: argument 'rope' is a {type(rope).__name__}, expected a functional.Rope")
-    source = "table" if rope.cos is not None else "frequency" if rope.frequencies is not None else "base"
-    names = {"table": ("cos", "sin"), "frequency": ("positions", "frequencies"), "base": ("positions",)}[source]
+    source, names = ("table", ("cos", "sin")) if rope.cos is not None else ("frequency", ("positions",))
     angles = {}
     for name in names:
         tensor = getattr(rope, name)
         if tensor is None:
             raise ValueError(f"{call}: argument 'rope' has no {name}, expected positions, or cos and sin")
-        angles[name] = tensor if name == "frequencies" else expanded(
-            call, f"rope.{name}", tensor, factors.x.shape[:-1], 0 if name == "positions" else 1)
-    return (rope.head, rope.width, rope.interleaved, source, float(rope.base), float(rope.scale)), angles
+        angles[name] = expanded(call, f"rope.{name}", tensor, factors.x.shape[:-1], 0 if name == "positions" else 1)
+    if source == "frequency":
+        angles["frequencies"] = rope.frequencies if rope.frequencies is not None else _frequencies(call, rope, factors.x)
+    return (rope.head, rope.width, rope.interleaved, source, float(rope.scale)), angles
+
+
+def _frequencies(call: str, rope: Rope, x: Tensor) -> Tensor:
+    base = float(rope.base)
+    if not 0 < base < math.inf:
+        raise ValueError(f"{call}: argument 'rope' has base {base:g}, expected a finite number above 0, such as 10000")
+    return frequencies(base, rope.width or rope.head, x.device)

@@ -1,5 +1,7 @@
 """What coda_cpp.functional and recorded calls of gemm refuse, and its whole text."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -77,6 +79,10 @@ ROWS = [
      lambda: CF.rmsnorm_qkv_rope(X, None, W, sizes=(1, 2, 3), rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'rope' has no positions, expected positions, or cos and sin",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4))),
+    (ValueError, "linear_qknorm_rope: argument 'rope' has base 0, expected a finite number above 0, such as 10000",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(base=0))),
+    (ValueError, "linear_qknorm_rope: argument 'rope' has base nan, expected a finite number above 0, such as 10000",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(base=math.nan))),
     (TypeError, "rmsnorm_qkv_rope: argument 'rope' is a int, expected a functional.Rope",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=4)),
     (ValueError, "rmsnorm_qkv_rope: argument 'rope.positions' has shape [5], expected one that repeats to [3]",
