@@ -109,8 +109,11 @@ ROWS = [
                  "gives the loss of each token", lambda: CF.linear_cross_entropy(X, W, torch.arange(3), reduction="none")),
     (ValueError, "linear: argument 'weight' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or the "
                  "weight's dtype: main_grad=True adds its gradient to it", lambda: CF.linear(X, PARAMETER, main_grad=True)),
-    (ValueError, "linear_swiglu: argument 'main_grad' is given with a stacked weight, expected separate ones: pass gate, up, each "
-                 "with its own .main_grad", lambda: CF.linear_swiglu(X, PARAMETER, main_grad=True)),
+    (ValueError, "linear_swiglu: argument 'gate' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or "
+                 "the weight's dtype: main_grad=True adds its gradient to it",
+     lambda: CF.linear_swiglu(X, PARAMETER, main_grad=True)),
+    (ValueError, "linear_swiglu: argument 'gate' has 0 rows, expected those of gate, up stacked",
+     lambda: CF.linear_swiglu(X, torch.tensor(1.0))),
     # coda.gemm and elementwise, where autograd records.
     (ValueError, "gemm: output 'out' is given and an input requires grad, expected outputs that gemm makes: autograd does not see "
                  "what is written into a tensor; leave it out, or call under torch.no_grad()",
