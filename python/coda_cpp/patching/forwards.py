@@ -37,6 +37,11 @@ class Forward:
     def stock(self, args, options):
         return type(self.model).forward(self.model, *args, **options)
 
+    def watch_main_gradients(self):
+        """Sees to it that main gradients get what no product adds to them."""
+        if self.report.main_gradients is not None and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            self.report.main_gradients.watch(self.report.model)
+
     def count(self, reason):
         if not torch.compiler.is_compiling():
             self.report.calls_left_stock[reason] += 1
@@ -47,13 +52,15 @@ class BaseForward(Forward):
 
     observe = None
 
-    def __init__(self, model, report, policy, main_grad):
+    def __init__(self, model, report, policy):
         super().__init__(model, report)
         config = model.config
         self.chain = chain.Options(type(model).__name__, families.GATES[config.hidden_act],
-                                   model.layers[0].self_attn.head_dim, config.rms_norm_eps, policy, main_grad)
+                                   model.layers[0].self_attn.head_dim, config.rms_norm_eps, policy,
+                                   report.main_gradients is not None)
 
     def __call__(self, *args, **options):
+        self.watch_main_gradients()
         reason = self.obstacle(options)
         if reason is not None:
             self.count(reason)
@@ -154,10 +161,6 @@ def _attend(attention, batch, call, has_cache, q, k, v):
 class CausalForward(Forward):
     """The forward of a causal language model: in training, its loss without logits."""
 
-    def __init__(self, model, report, main_grad):
-        super().__init__(model, report)
-        self.main_grad = main_grad
-
     def __call__(self, *args, **options):
         reason = self.obstacle(args, options)
         if reason is None:
@@ -183,6 +186,7 @@ class CausalForward(Forward):
 
     def fused(self, args, options):
         """The stock forward whose logits are the stream, which only our loss reads."""
+        self.watch_main_gradients()
         base = self.model.model.__dict__["forward"]
         stand_in = StandIn(self.model, model=lambda *a, **o: base.run(_same, a, o), lm_head=_same, loss_function=self.loss)
         as_dict = options.get("return_dict", getattr(self.model.config, "return_dict", True))
@@ -195,20 +199,16 @@ class CausalForward(Forward):
         if shift_labels is None:
             shift_labels = torch.nn.functional.pad(labels, (0, 1), value=ignore_index)[..., 1:]
         norm, head = self.model.model.norm, self.model.lm_head.weight
+        adds = self.report.main_gradients is not None and getattr(head, "main_grad", None) is not None
         h = functional.rmsnorm(logits.reshape(-1, logits.shape[-1]), norm.weight, eps=norm.variance_epsilon)
         loss = functional.linear_cross_entropy(
             h, head, shift_labels.reshape(-1).to(h.device), ignore_index=ignore_index,
-            reduction="mean" if num_items_in_batch is None else "sum", main_grad=self.adds_to_main_grad(head))
+            reduction="mean" if num_items_in_batch is None else "sum", main_grad=adds)
         if num_items_in_batch is None:
             return loss
         if torch.is_tensor(num_items_in_batch):
             num_items_in_batch = num_items_in_batch.to(loss.device)
         return loss / num_items_in_batch
-
-    def adds_to_main_grad(self, head):
-        """Not of a tied head: the embedding's gradient goes to `grad`, and one weight has its gradients in one place."""
-        is_tied = head is self.model.get_input_embeddings().weight
-        return self.main_grad and not is_tied and getattr(head, "main_grad", None) is not None
 
 
 def _same(tensor):
