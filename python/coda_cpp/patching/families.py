@@ -18,6 +18,8 @@ FREE_PARTS = ("mlp.act_fn",)
 CACHES = ("DynamicCache", "StaticCache")
 #: Rotations whose frequencies no call changes.
 FIXED_ROPES = ("default", "linear", "llama3", "yarn")
+#: Where a module has the hooks that its call runs.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 #: Whose hooks record hidden states.
 RECORDER = "transformers.utils.output_capturing"
 
@@ -42,7 +44,7 @@ def version_obstacle():
 def hook_obstacle(module):
     """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
     are idle in calls that do not ask for them."""
-    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    kinds = [getattr(module, name) for name in HOOKS]
     foreign = [hook for kind in kinds if kind for hook in kind.values() if getattr(hook, "__module__", None) != RECORDER]
     if foreign:
         return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"
@@ -60,12 +62,18 @@ def part_obstacle(module, expected):
     return hook_obstacle(module)
 
 
+def config_facts(config):
+    """All that obstacles reads of a config."""
+    return config.hidden_act, getattr(config, "attention_dropout", 0), config.rms_norm_eps
+
+
 def config_obstacle(config):
     """Why no model of that config can be patched, or None."""
-    if config.hidden_act not in GATES:
-        return f"hidden_act is '{config.hidden_act}', expected one of {', '.join(GATES)}"
-    if getattr(config, "attention_dropout", 0):
-        return f"attention_dropout is {config.attention_dropout}, expected 0: dropout is left to the stock model"
+    activation, dropout, _ = config_facts(config)
+    if activation not in GATES:
+        return f"hidden_act is '{activation}', expected one of {', '.join(GATES)}"
+    if dropout:
+        return f"attention_dropout is {dropout}, expected 0: dropout is left to the stock model"
     return None
 
 

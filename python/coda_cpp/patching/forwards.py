@@ -13,6 +13,7 @@ import torch
 from .. import functional
 from ..nn import chain
 from . import families
+from .clearance import Clearance
 
 
 class StandIn:
@@ -51,6 +52,7 @@ class BaseForward(Forward):
     """The forward of a base model: its layers as a chain of segments. observe: is shown the stream behind each layer."""
 
     observe = None
+    clearance = None
 
     def __init__(self, model, report, policy):
         super().__init__(model, report)
@@ -78,7 +80,17 @@ class BaseForward(Forward):
         cache = options.get("cache", options.get("past_key_values"))
         if cache is not None and type(cache).__name__ not in families.CACHES:
             return f"the cache is a {type(cache).__name__}, expected one of {', '.join(families.CACHES)}"
-        return next((f"{name or 'the model'} {reason}" for name, reason in families.obstacles(self.model).items()), None)
+        return self.model_obstacle()
+
+    def model_obstacle(self):
+        """Why the model cannot be patched any more, or None."""
+        is_traced = torch.compiler.is_compiling()  # the graph is to have guards of all that is read
+        if not is_traced and self.clearance is not None and self.clearance.holds(self.model):
+            return None
+        found = families.obstacles(self.model)
+        if not is_traced:
+            self.clearance = None if found else Clearance(self.model)
+        return next((f"{name or 'the model'} {reason}" for name, reason in found.items()), None)
 
     def run(self, norm, args, options):
         """The stock forward with our layers, and with that norm behind them."""

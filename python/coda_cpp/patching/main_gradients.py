@@ -9,6 +9,7 @@ import torch
 
 from ..errors import ValueError
 from . import families
+from .clearance import are_same, children_of, parameters_of
 
 
 class MainGradients:
@@ -17,6 +18,7 @@ class MainGradients:
 
     def __init__(self):
         self._hooked = {}  # id of a parameter: what tells that it is that one still, and the handle
+        self._modules, self._children, self._trained = [], [], []
 
     def __reduce__(self):
         return MainGradients, ()
@@ -24,6 +26,15 @@ class MainGradients:
     def watch(self, model):
         """Puts a hook on each parameter that is trained and has none. Asked at each call: parameters may be replaced, and
         frozen ones trained, at any time."""
+        attributes = list(map(vars, self._modules))
+        if not self._modules or self._modules[0] is not model or not are_same(children_of(attributes), self._children):
+            self._modules = [module for _, module in families.parts_of(model)]
+            attributes = list(map(vars, self._modules))
+            self._children = children_of(attributes)
+        trained = [parameter for parameter in parameters_of(attributes) if parameter.requires_grad]
+        if are_same(trained, self._trained):
+            return
+        self._trained = trained
         for path, module in families.parts_of(model):
             for name, parameter in module._parameters.items():
                 if parameter is not None and parameter.requires_grad and parameter.is_leaf and not self._has(parameter):
@@ -38,7 +49,7 @@ class MainGradients:
         """Takes the hooks off."""
         for _, handle in self._hooked.values():
             handle.remove()
-        self._hooked.clear()
+        self.__init__()
 
 
 def _add(name, parameter):
