@@ -7,17 +7,7 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from patched import draw_batch, expect_no_worse, exact_step, gradients_equal, make_model, step
-
-
-def with_main_gradients(model):
-    for parameter in model.parameters():
-        parameter.main_grad = torch.zeros_like(parameter, dtype=torch.float32)
-    return model
-
-
-def main_gradients(model):
-    return {name: parameter.main_grad for name, parameter in model.named_parameters()}
+from patched import draw_batch, exact_step, expect_no_worse, gradients_equal, main_gradients, make_model, step, with_main_gradients
 
 
 def summed(model, batches):
