@@ -11,7 +11,7 @@ that coda derives; frozen ones cost nothing. A function's own epilogue backward 
 in place; gradients of gradients are refused.
 
 `main_grad=True` adds a weight's gradient to `weight.main_grad`, a tensor of f32 or the weight's dtype, by the product that
-makes it; autograd then gets None.
+makes it; autograd then gets None. Of a stacked weight it is one tensor, whose rows the parts' gradients are added to.
 
 Errors: ValueError, TypeError and NotImplementedError that name the call and the argument; IndexError for targets on the
 CPU; ImportError without a torch that fits.
@@ -19,13 +19,15 @@ CPU; ImportError without a torch that fits.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Sequence
 
 from . import _torch  # first: says what is wrong with a torch that does not fit
 import torch
 
 from ._torch import launches, ops  # ops: registers them
-from ._torch.arguments import Factors, expanded, require_tensor, unstacked
+from ._torch.arguments import Factors, Stack, expanded, require_tensor
+from ._torch.frequencies import frequencies
 from ._torch.launch import Launch
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
@@ -36,6 +38,7 @@ __all__ = ["NormedStream", "Rope", "elementwise", "gemm", "linear", "linear_act"
            "linear_sigmoid", "linear_swiglu", "normed_stream", "rmsnorm", "rmsnorm_linear", "rmsnorm_qkv_rope", "rmsnorm_swiglu"]
 
 Tensor = torch.Tensor
+_PAIR = Stack(("gate", "up"))
 
 
 class NormedStream(NamedTuple):
@@ -126,7 +129,8 @@ def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps:
             one_plus: bool = False) -> Tensor:
     """rms_norm(x) * norm_weight, for a reader that does not finish norms itself, such as linear_cross_entropy: a pass for the
     sums and one for the result, so nothing between is rounded. x may be a NormedStream; norm_weight is then None."""
-    factors, sum_sq = _normed("rmsnorm", x, norm_weight if isinstance(x, NormedStream) else None, {}, one_plus, False)
+    factors, sum_sq = _normed("rmsnorm", x, norm_weight if isinstance(x, NormedStream) else None, {}, None, one_plus,
+                              False)
     _require_norm(factors, norm_weight)
     launch = launches.normed(_kind(norm_weight, one_plus), factors.depth, eps)
     out, = factors.run_pass(launch, _ordered(launch, {"x": factors.x, "sum_sq": sum_sq, "gamma": norm_weight}))
@@ -136,7 +140,7 @@ def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps:
 def rmsnorm_linear(x: Tensor | NormedStream, norm_weight: Tensor | None, weight: Tensor, bias: Tensor | None = None, *,
                    eps: float = 1e-6, one_plus: bool = False, main_grad: bool = False) -> Tensor:
     """rms_norm(x) * norm_weight @ weight.T (+ bias). x may be a NormedStream; norm_weight is then None."""
-    factors, sum_sq = _normed("rmsnorm_linear", x, norm_weight, {"weight": weight}, one_plus, main_grad)
+    factors, sum_sq = _normed("rmsnorm_linear", x, norm_weight, {"weight": weight}, None, one_plus, main_grad)
     return factors.run(launches.rms(factors.depth, eps, bias is not None), (sum_sq, *_given(bias)))[0]
 
 
@@ -144,8 +148,7 @@ def rmsnorm_swiglu(x: Tensor | NormedStream, norm_weight: Tensor | None, gate: T
                    gate_bias: Tensor | None = None, up_bias: Tensor | None = None, eps: float = 1e-6,
                    one_plus: bool = False, main_grad: bool = False) -> Tensor:
     """linear_swiglu of rms_norm(x) * norm_weight. x may be a NormedStream; norm_weight is then None."""
-    pair = _pair("rmsnorm_swiglu", gate, up, main_grad)
-    factors, sum_sq = _normed("rmsnorm_swiglu", x, norm_weight, pair, one_plus, main_grad)
+    factors, sum_sq = _normed("rmsnorm_swiglu", x, norm_weight, *_pair(gate, up), one_plus, main_grad)
     biases = _all_or_none("rmsnorm_swiglu", {"gate_bias": gate_bias, "up_bias": up_bias})
     launch = launches.rms_gated("swiglu", factors.depth, eps, len(biases) > 0)
     return factors.run(launch, _ordered(launch, {"sum_sq": sum_sq, **biases}))[0]
@@ -162,8 +165,8 @@ def rmsnorm_qkv_rope(x: Tensor | NormedStream, norm_weight: Tensor | None, q: Te
         raise ValueError(f"{call}: argument 'sizes' is given with 'k' or 'v', expected it with a stacked weight alone: leave it out")
     if biases is not None and len(biases) != 3:
         raise ValueError(f"{call}: argument 'biases' has {len(biases)} entries, expected 3: of q, k and v")
-    weights = {"q": q, "k": k, "v": v} if k is not None else _stacked(call, q, sizes, main_grad)
-    factors, sum_sq = _normed(call, x, norm_weight, weights, one_plus, main_grad)
+    weights, stack = ({"q": q, "k": k, "v": v}, None) if k is not None else _stacked(call, q, sizes)
+    factors, sum_sq = _normed(call, x, norm_weight, weights, stack, one_plus, main_grad)
     options, angles = _rope(call, rope, factors)
     launch = launches.rms_qkv(factors.depth, eps, biases is not None, *options)
     operands: list[Tensor] = []
@@ -184,7 +187,8 @@ def linear_qknorm_rope(x: Tensor, weight: Tensor, norm_weight: Tensor | None, *,
 
 def _gated(call: str, name: str, x: Tensor, gate: Tensor, up: Tensor | None, gate_bias: Tensor | None,
            up_bias: Tensor | None, main_grad: bool) -> Tensor:
-    factors = Factors(call, x, _pair(call, gate, up, main_grad), main_grad)
+    weights, stack = _pair(gate, up)
+    factors = Factors(call, x, weights, main_grad, stack)
     biases = _all_or_none(call, {"gate_bias": gate_bias, "up_bias": up_bias})
     return factors.run(launches.gated(name, len(biases) > 0), tuple(biases.values()))[0]
 
@@ -201,15 +205,15 @@ def _kind(norm_weight: Tensor | None, one_plus: bool) -> str:
     return "none" if norm_weight is None else "one_plus_gamma" if one_plus else "gamma"
 
 
-def _pair(call: str, gate: Tensor, up: Tensor | None, main_grad: bool) -> dict[str, Tensor]:
-    return {"gate": gate, "up": up} if up is not None else unstacked(call, "gate", gate, ("gate", "up"), None, main_grad)
+def _pair(gate: Tensor, up: Tensor | None) -> tuple[dict[str, Tensor], Stack | None]:
+    return ({"gate": gate, "up": up}, None) if up is not None else ({"gate": gate}, _PAIR)
 
 
-def _stacked(call: str, weight: Tensor, sizes: Sequence[int] | None, main_grad: bool) -> dict[str, Tensor]:
+def _stacked(call: str, weight: Tensor, sizes: Sequence[int] | None) -> tuple[dict[str, Tensor], Stack]:
     if sizes is None:
         raise ValueError(f"{call}: argument 'k' is missing, expected q, k and v, or one stacked weight as 'q' with 'sizes', "
                          "the rows of each")
-    return unstacked(call, "q", weight, ("q", "k", "v"), sizes, main_grad)
+    return {"q": weight}, Stack(("q", "k", "v"), sizes)
 
 
 def _all_or_none(call: str, biases: dict[str, Tensor | None]) -> dict[str, Tensor]:
@@ -220,16 +224,16 @@ def _all_or_none(call: str, biases: dict[str, Tensor | None]) -> dict[str, Tenso
     return given
 
 
-def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, weights: dict[str, Tensor], one_plus: bool,
-            main_grad: bool) -> tuple[Factors, Tensor]:
+def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, weights: dict[str, Tensor], stack: Stack | None,
+            one_plus: bool, main_grad: bool) -> tuple[Factors, Tensor]:
     """The product behind a norm: h in the place of x, and the sums of squares."""
     if isinstance(x, NormedStream):
         if norm_weight is not None:
             raise ValueError(f"{call}: argument 'norm_weight' is given with a NormedStream, expected None: the stream has "
                              "been multiplied by it")
-        factors = Factors(call, x.h, weights, main_grad)
+        factors = Factors(call, x.h, weights, main_grad, stack)
         return factors, factors.rows("x.sum_sq", x.sum_sq)
-    factors = Factors(call, x, weights, main_grad)
+    factors = Factors(call, x, weights, main_grad, stack)
     factors.x, sum_sq = _entered(factors, norm_weight, one_plus)
     return factors, sum_sq
 
@@ -257,13 +261,20 @@ def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dic
     """The options of a rotated program, the values of launches.ROPE, and its operands by name."""
     if not isinstance(rope, Rope):
         raise TypeError(f"{call}: argument 'rope' is a {type(rope).__name__}, expected a functional.Rope")
-    source = "table" if rope.cos is not None else "frequency" if rope.frequencies is not None else "base"
-    names = {"table": ("cos", "sin"), "frequency": ("positions", "frequencies"), "base": ("positions",)}[source]
+    source, names = ("table", ("cos", "sin")) if rope.cos is not None else ("frequency", ("positions",))
     angles = {}
     for name in names:
         tensor = getattr(rope, name)
         if tensor is None:
             raise ValueError(f"{call}: argument 'rope' has no {name}, expected positions, or cos and sin")
-        angles[name] = tensor if name == "frequencies" else expanded(
-            call, f"rope.{name}", tensor, factors.x.shape[:-1], 0 if name == "positions" else 1)
-    return (rope.head, rope.width, rope.interleaved, source, float(rope.base), float(rope.scale)), angles
+        angles[name] = expanded(call, f"rope.{name}", tensor, factors.x.shape[:-1], 0 if name == "positions" else 1)
+    if source == "frequency":
+        angles["frequencies"] = rope.frequencies if rope.frequencies is not None else _frequencies(call, rope, factors.x)
+    return (rope.head, rope.width, rope.interleaved, source, float(rope.scale)), angles
+
+
+def _frequencies(call: str, rope: Rope, x: Tensor) -> Tensor:
+    base = float(rope.base)
+    if not 0 < base < math.inf:
+        raise ValueError(f"{call}: argument 'rope' has base {base:g}, expected a finite number above 0, such as 10000")
+    return frequencies(base, rope.width or rope.head, x.device)

@@ -94,6 +94,21 @@ def test_autocast_and_main_gradients(generator):
     torch.testing.assert_close(w.main_grad, 2 * w.grad, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_stacked_weight_has_one_main_gradient(generator, compiled):
+    x = torch.randn(70, D, generator=generator).bfloat16().to(DEVICE)
+    both = (torch.randn(2 * N, D, generator=generator) / 8).bfloat16().to(DEVICE).requires_grad_()
+    both.main_grad = torch.zeros(2 * N, D, device=DEVICE)
+    CF.linear_swiglu(x, both).sum().backward()
+    work = torch.compile(CF.linear_swiglu, fullgraph=True, backend="aot_eager") if compiled else CF.linear_swiglu
+    once, both.grad = both.grad.float(), None
+    for _ in range(2):
+        work(x, both, main_grad=True).sum().backward()
+    torch._dynamo.reset()
+    assert both.grad is None
+    torch.testing.assert_close(both.main_grad, 2 * once, rtol=1e-2, atol=1e-2 * once.abs().max().item())
+
+
 def test_a_loss_of_a_vocabulary_in_chunks(generator):
     """Logits of 128,000 columns; nothing waits for the GPU."""
     x = (torch.randn(3000, D, generator=generator) / 8).bfloat16().to(DEVICE).requires_grad_()

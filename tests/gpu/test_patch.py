@@ -9,7 +9,8 @@ import torch
 pytest.importorskip("transformers")
 
 import coda_cpp as coda
-from patched import KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, make_model, step, train
+from patched import (KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, main_gradients, make_model, step,
+                     train, with_main_gradients)
 
 DEVICE = "cuda"
 
@@ -92,6 +93,40 @@ def test_a_step_in_a_cuda_graph(fuse_loss):
     expected_loss, expected = step(model, batch)
     torch.testing.assert_close(loss, expected_loss)
     for name, gradient in captured.items():
+        scale = expected[name].abs().max().item()
+        torch.testing.assert_close(gradient, expected[name], rtol=2.0**-6, atol=2.0**-8 * scale)
+
+
+@pytest.mark.parametrize("kind", ["llama", "tied"])
+def test_main_gradients_are_no_worse_than_gradients(kind):
+    model, batch = make_gpu_model(kind), draw_batch(device=DEVICE)
+    _, exact = exact_step(model, batch)
+    with coda.patch(model):
+        _, kept = step(model, batch)
+    with coda.patch(with_main_gradients(model), main_grad=True):
+        _, rest = step(model, batch)
+    assert not rest
+    expect_no_worse(main_gradients(model), kept, exact, torch.bfloat16)
+
+
+def test_main_gradients_in_a_cuda_graph():
+    """Each replay adds, the hooks' part too."""
+    model, batch = with_main_gradients(make_gpu_model("tied")), draw_batch(device=DEVICE)
+    coda.patch(model, main_grad=True)
+    work = lambda: model(**batch, use_cache=False).loss.backward()  # noqa: E731
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    expected = {name: 2 * gradient for name, gradient in main_gradients(model).items()}
+    for _ in range(2):
+        graph.replay()
+    for name, gradient in main_gradients(model).items():
         scale = expected[name].abs().max().item()
         torch.testing.assert_close(gradient, expected[name], rtol=2.0**-6, atol=2.0**-8 * scale)
 

@@ -56,6 +56,18 @@ def step(model, batch, **options):
                            if p.grad is not None}
 
 
+def with_main_gradients(model):
+    """The model, each of whose parameters has a main gradient of zeros."""
+    for parameter in model.parameters():
+        parameter.main_grad = torch.zeros_like(parameter, dtype=torch.float32)
+    return model
+
+
+def main_gradients(model):
+    """{name: main_grad}"""
+    return {name: parameter.main_grad for name, parameter in model.named_parameters()}
+
+
 def gradients_equal(ours, theirs):
     """Whether two steps gave the same bits."""
     return torch.equal(ours[0], theirs[0]) and ours[1].keys() == theirs[1].keys() and all(

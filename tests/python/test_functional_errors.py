@@ -1,5 +1,7 @@
 """What coda_cpp.functional and recorded calls of gemm refuse, and its whole text."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -103,6 +105,10 @@ ROWS = [
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4, torch.arange(3), frequencies=np.ones(2, np.float32)))),
     (ValueError, "rmsnorm_qkv_rope: argument 'rope' has no positions, expected positions, or cos and sin",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4))),
+    (ValueError, "linear_qknorm_rope: argument 'rope' has base 0, expected a finite number above 0, such as 10000",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(base=0))),
+    (ValueError, "linear_qknorm_rope: argument 'rope' has base nan, expected a finite number above 0, such as 10000",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(base=math.nan))),
     (TypeError, "rmsnorm_qkv_rope: argument 'rope' is a int, expected a functional.Rope",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=4)),
     (ValueError, "rmsnorm_qkv_rope: argument 'rope.positions' has shape [5], expected one that repeats to [3]",
@@ -131,8 +137,11 @@ ROWS = [
                  "gives the loss of each token", lambda: CF.linear_cross_entropy(X, W, torch.arange(3), reduction="none")),
     (ValueError, "linear: argument 'weight' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or the "
                  "weight's dtype: main_grad=True adds its gradient to it", lambda: CF.linear(X, PARAMETER, main_grad=True)),
-    (ValueError, "linear_swiglu: argument 'main_grad' is given with a stacked weight, expected separate ones: pass gate, up, each "
-                 "with its own .main_grad", lambda: CF.linear_swiglu(X, PARAMETER, main_grad=True)),
+    (ValueError, "linear_swiglu: argument 'gate' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or "
+                 "the weight's dtype: main_grad=True adds its gradient to it",
+     lambda: CF.linear_swiglu(X, PARAMETER, main_grad=True)),
+    (ValueError, "linear_swiglu: argument 'gate' has 0 rows, expected those of gate, up stacked",
+     lambda: CF.linear_swiglu(X, torch.tensor(1.0))),
     # coda.gemm and elementwise, where autograd records.
     (ValueError, "gemm: output 'out' is given and an input requires grad, expected outputs that gemm makes: autograd does not see "
                  "what is written into a tensor; leave it out, or call under torch.no_grad()",

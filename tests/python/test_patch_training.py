@@ -112,40 +112,6 @@ def test_frozen_weights_have_no_gradient_and_change_no_other():
         torch.testing.assert_close(gradient, everything[name])
 
 
-@pytest.mark.parametrize("kind", ["llama", "tied"])
-def test_main_gradients_are_added_to(kind):
-    """Those of layers and of a head. A tied head's go where the embedding's do, to its `grad`."""
-    model, batch = make_model(kind).bfloat16(), draw_batch()
-    with coda.patch(model):
-        _, fresh = step(model, batch)
-    for parameter in model.parameters():
-        parameter.main_grad = torch.zeros_like(parameter, dtype=torch.float32)
-    coda.patch(model, main_grad=True)
-    for _ in range(2):
-        _, rest = step(model, batch)
-    kept = {"model.embed_tokens.weight", "model.norm.weight"}
-    assert set(rest) == kept
-    for name, parameter in model.named_parameters():
-        if name in kept:
-            assert torch.equal(parameter.grad, fresh[name]) and not parameter.main_grad.any()
-            continue
-        scale = parameter.main_grad.abs().max().item()
-        torch.testing.assert_close(parameter.main_grad, 2 * fresh[name].float(), rtol=2.0**-7, atol=2.0**-9 * scale)
-
-
-def test_a_head_without_a_main_gradient_has_its_own():
-    model, batch = make_model(), draw_batch()
-    coda.patch(model, main_grad=True)
-    assert "lm_head.weight" in step(model, batch)[1]
-
-
-def test_main_gradients_are_refused_in_a_graph():
-    model, batch = make_model(use_cache=False), draw_batch()
-    coda.patch(model, main_grad=True)
-    with pytest.raises(Exception, match="LlamaModel: main_grad is set under torch.compile, expected eager mode"):
-        step(torch.compile(model, fullgraph=True, backend="aot_eager"), batch)
-
-
 def test_a_second_backward_gives_the_same():
     model, batch = make_model(), draw_batch()
     coda.patch(model)

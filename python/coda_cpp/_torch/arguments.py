@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, Sequence
+from typing import NamedTuple, NoReturn, Sequence
 
 import torch
 
@@ -14,19 +14,44 @@ from .launch import Launch, rows_of, split
 Tensor = torch.Tensor
 
 
+class Stack(NamedTuple):
+    """How a weight of several matrices, one above the other, divides. parts: their names; sizes: their rows, None for parts of
+    one height."""
+
+    parts: tuple[str, ...]
+    sizes: Sequence[int] | None = None
+
+    def split(self, call: str, name: str, weight: Tensor) -> Sequence[Tensor]:
+        """Views of the parts. Raises TypeError, ValueError for rows that do not divide so."""
+        require_tensor(call, name, weight)
+        parts, sizes, rows = self.parts, self.sizes, weight.shape[0] if weight.dim() else 0
+        is_even = (rows % len(parts) == 0 if sizes is None
+                   else len(sizes) == len(parts) and sum(sizes) == rows and min(sizes) >= 0)
+        if weight.dim() == 0 or not is_even:
+            raise ValueError(f"{call}: argument '{name}' has {rows} rows, expected those of {', '.join(parts)} stacked"
+                             + ("" if sizes is None else f", sizes {list(sizes)}"))
+        return weight.split(list(sizes) if sizes is not None else rows // len(parts))
+
+
 class Factors:
     """x (..., K) and weights (N, K), by their names, of one call. What does not fit is looked for where a call fails, and
     while a compiler traces it: looking takes longer than a launch."""
 
-    def __init__(self, call: str, x: Tensor, weights: dict[str, Tensor], main_grad: bool) -> None:
+    def __init__(self, call: str, x: Tensor, weights: dict[str, Tensor], main_grad: bool, stack: Stack | None = None) -> None:
+        """stack: how the one weight there is divides into several."""
         self.call = call
         self.given = x
+        main_grads = [_main_grad(call, name, weight) for name, weight in weights.items()] if main_grad else ()
+        if stack is not None:
+            (name, whole), = weights.items()
+            weights = dict(zip(stack.parts, stack.split(call, name, whole)))
+            main_grads = [part for main in main_grads if main is not None for part in stack.split(call, name, main)]
         self.weights = weights
+        self.main_grads = main_grads
         if torch.compiler.is_compiling() or not isinstance(x, torch.Tensor) or x.dim() == 0:
             self.require()
         self.is_vector = x.dim() == 1
         self.x = x.unsqueeze(0) if self.is_vector else x
-        self.main_grads = [_main_grad(call, name, weight) for name, weight in weights.items()] if main_grad else ()
 
     @property
     def depth(self) -> int:
@@ -117,21 +142,6 @@ def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
         raise ValueError(f"{call}: argument '{name}' has {got} as its .main_grad, expected a tensor of shape "
                          f"{list(weight.shape)} and torch.float32 or the weight's dtype: main_grad=True adds its gradient to it")
     return main
-
-
-def unstacked(call: str, name: str, weight: Tensor, parts: tuple[str, ...], sizes: Sequence[int] | None,
-              main_grad: bool) -> dict[str, Tensor]:
-    """The parts of a stacked weight, by name; without sizes, of one height."""
-    require_tensor(call, name, weight)
-    if sizes is None and weight.shape[0] % len(parts) or sizes is not None and (
-            len(sizes) != len(parts) or sum(sizes) != weight.shape[0] or min(sizes) < 0):
-        raise ValueError(f"{call}: argument '{name}' has {weight.shape[0]} rows, expected those of {', '.join(parts)} stacked"
-                         + ("" if sizes is None else f", sizes {list(sizes)}"))
-    if main_grad:
-        raise ValueError(f"{call}: argument 'main_grad' is given with a stacked weight, expected separate ones: pass "
-                         f"{', '.join(parts)}, each with its own .main_grad")
-    split = weight.split(list(sizes) if sizes is not None else weight.shape[0] // len(parts))
-    return dict(zip(parts, split))
 
 
 def expanded(call: str, name: str, tensor: Tensor, leading: torch.Size, own: int) -> Tensor:

@@ -94,14 +94,15 @@ def _places(launch: Launch, counts: tuple[int, int], mask: Mask, wanted: list[tu
 
 
 class Call(NamedTuple):
-    """What an autograd context keeps of a call beside tensors. extents: rows and columns of an elementwise pass. adds: of each
-    matrix of B, whether its gradient is added to a main gradient; or nothing."""
+    """What an autograd context keeps of a call beside what it saves. extents: rows and columns of an elementwise pass. into: for
+    each matrix of B, what its gradient is added to, or None; or nothing. Those are not saved: autograd would refuse what was
+    added to since, and hooks of saved tensors would hand out copies."""
 
     plan: Plan
     shapes: list[torch.Size]
     dtype: torch.dtype
     extents: tuple[int, int] | None
-    adds: tuple[bool, ...]
+    into: Grads
 
 
 def save(ctx: Any, plan: Plan, inputs: Grads, outputs: list[torch.Tensor], extents: tuple[int, int] | None = None,
@@ -109,9 +110,8 @@ def save(ctx: Any, plan: Plan, inputs: Grads, outputs: list[torch.Tensor], exten
     """Keeps what `backward` reads in an autograd context. main_grads: for each matrix of B, in its shape, what its gradient is
     added to, or None; or nothing."""
     every = (*inputs, *outputs)
-    adds = tuple([into is not None for into in main_grads]) if main_grads else ()
-    ctx.save_for_backward(*[every[i] for i in plan.kept], *[into for into in main_grads if into is not None])
-    ctx.call = Call(plan, [tensor.shape for tensor in inputs], inputs[0].dtype, extents, adds)
+    ctx.save_for_backward(*[every[i] for i in plan.kept])
+    ctx.call = Call(plan, [tensor.shape for tensor in inputs], inputs[0].dtype, extents, main_grads)
     ctx.set_materialize_grads(False)
     if plan.silent:
         ctx.mark_non_differentiable(*[outputs[i] for i in plan.silent])
@@ -149,10 +149,9 @@ class _Once(torch.autograd.Function):
 
 
 def _backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
-    plan, shapes, dtype, extents, adds = ctx.call
-    saved = ctx.saved_tensors
+    plan, shapes, dtype, extents, into = ctx.call
     values: list[torch.Tensor | None] = [None] * plan.values
-    for position, tensor in zip(plan.kept, saved):
+    for position, tensor in zip(plan.kept, ctx.saved_tensors):
         values[position] = tensor
     found: list[torch.Tensor | None] = [None] * len(plan.mask)
     factors: list[torch.Tensor | None] = []
@@ -165,10 +164,8 @@ def _backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
             found[position] = made.get(name)
     if plan.products is not None:
         in_a, in_b = plan.counts
-        into = iter(saved[len(plan.kept):])
         plan.products.run([m if m is None or m.dim() == 2 else m.flatten(0, -2) for m in values[:in_a]],
                           values[in_a:in_a + in_b],
-                          [d if d is None or d.dtype is dtype else d.to(dtype) for d in factors],
-                          [next(into) if added else None for added in adds], found)
+                          [d if d is None or d.dtype is dtype else d.to(dtype) for d in factors], into, found)
     return [gradient if gradient is None or gradient.shape == shape else gradient.reshape(shape)
             for gradient, shape in zip(found, shapes)]

@@ -11,7 +11,7 @@ from .constants import constant
 from .derived import derived
 from .launch import Launch
 
-ROPE = ("head", "width", "interleaved", "angles", "base", "scale")
+ROPE = ("head", "width", "interleaved", "angles", "scale")
 
 
 def _single(program: _core.Program) -> Launch:

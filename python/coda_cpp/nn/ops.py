@@ -77,6 +77,8 @@ def _setup_segment(ctx, inputs, output):
     ctx.mark_non_differentiable(*output[results:])
     ctx.save_for_backward(attention, x if attention is None else None, *weights, *turns, *output)
     ctx.counts = len(weights), len(turns)
+    # Not those saved: under hooks of saved tensors, and so of checkpoints, they come back as copies without attributes.
+    ctx.parameters = weights if ctx.main_grad else ()
 
 
 def _segment_backward(ctx, gradients):
@@ -87,7 +89,7 @@ def _segment_backward(ctx, gradients):
     needs_attention, needs_x, needs_weights = ctx.needs_input_grad[:3]
     wanted = [name for name, needed in zip(plan.names, needs_weights) if needed]
     wanted += ["attention"] * needs_attention + ["x"] * needs_x
-    main = _main_gradients(plan, weights, wanted) if ctx.main_grad else {}
+    main = _main_gradients(plan, ctx.parameters, wanted)
     gradients = list(gradients[:len(plan.results)])
     if main:
         made = _run_backward(plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, turns, wanted, main)

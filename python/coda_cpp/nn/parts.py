@@ -8,6 +8,8 @@ import torch
 
 from ..errors import NotImplementedError
 
+#: Where a module has the hooks that its call runs.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 #: Whose hooks record hidden states.
 RECORDER = "transformers.utils.output_capturing"
 
@@ -15,7 +17,7 @@ RECORDER = "transformers.utils.output_capturing"
 def hook_obstacle(module):
     """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
     are idle in calls that do not ask for them."""
-    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    kinds = [getattr(module, name) for name in HOOKS]
     foreign = [hook for kind in kinds if kind for hook in kind.values() if getattr(hook, "__module__", None) != RECORDER]
     if foreign:
         return f"has a hook, {getattr(foreign[0], '__qualname__', type(foreign[0]).__name__)}, that would not be called"

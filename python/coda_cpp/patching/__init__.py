@@ -11,6 +11,7 @@ import torch
 
 from . import families
 from .forwards import BaseForward, CausalForward, Forward
+from .main_gradients import MainGradients
 from .report import Report
 
 __all__ = ["Report", "patch", "unpatch"]
@@ -21,9 +22,9 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
 
     Only `forward` of the base model and of its causal language model are replaced, on this instance: modules, parameters
     and state_dict stay as they are. policy: 'fast' or 'lean', what layers keep for their backward. fuse_loss: in
-    training, the loss of labels is made without logits, and `logits` of the result is None. main_grad: gradients by the
-    parameters of layers, and by a head that is not tied, are added to their `main_grad` (fp32), where they have one. strict:
-    raise where nothing is replaced.
+    training, the loss of labels is made without logits, and `logits` of the result is None. main_grad: gradients by all
+    parameters of the model are added to their `main_grad` (fp32, or their dtype), where they have one, and their `grad` is None.
+    strict: raise where nothing is replaced.
 
     Returns a Report, which undoes the patch when used in a `with`. Raises TypeError for what is no torch module, ValueError
     for a policy that is none and for a model that is patched already, NotImplementedError when strict.
@@ -36,7 +37,7 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
         name, module = patched[0]
         raise ValueError(f"patch: {name or 'the model'} ({type(module).__name__}) is patched already, expected a stock model: "
                          "coda_cpp.unpatch it first")
-    report = Report(model)
+    report = Report(model, main_gradients=MainGradients() if main_grad else None)
     bases = [(name, module) for name, module in model.named_modules() if families.family_of(module, "Model")]
     for name, module in model.named_modules():
         for ending, what in (("Model", ""), ("ForCausalLM", "loss: ")):
@@ -46,17 +47,17 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
         known = ", ".join(f"{family}Model" for family in families.FAMILIES)
         report.skipped[type(model).__name__] = f"has no {known} of transformers inside"
     for name, module in bases:
-        _patch_base(name, module, report, policy, main_grad)
+        _patch_base(name, module, report, policy)
     for name, module in model.named_modules():
         if families.family_of(module, "ForCausalLM"):
-            _patch_causal(name, module, report, fuse_loss, main_grad)
+            _patch_causal(name, module, report, fuse_loss)
     if strict and not report.replaced:
         name, reason = next(iter(report.skipped.items()))
         raise NotImplementedError(f"patch: nothing is replaced: {name} {reason}")
     return report
 
 
-def _patch_base(name, module, report, policy, main_grad):
+def _patch_base(name, module, report, policy):
     version = families.version_obstacle()
     found = {"": version} if version else families.obstacles(module) or families.class_obstacles(module)
     if not found and "forward" in module.__dict__:
@@ -66,11 +67,11 @@ def _patch_base(name, module, report, policy, main_grad):
             report.skipped[".".join(filter(None, (name, path))) or type(module).__name__] = reason
         return
     count = module.config.num_hidden_layers
-    report.put(name or type(module).__name__, module, BaseForward(module, report, policy, main_grad),
+    report.put(name or type(module).__name__, module, BaseForward(module, report, policy),
                f"{type(module).__name__}: {count} layers as {count + 1} segments, policy {policy}")
 
 
-def _patch_causal(name, module, report, fuse_loss, main_grad):
+def _patch_causal(name, module, report, fuse_loss):
     if not isinstance(module.model.__dict__.get("forward"), BaseForward):
         return
     place = name or type(module).__name__
@@ -80,7 +81,7 @@ def _patch_causal(name, module, report, fuse_loss, main_grad):
     if reason:
         report.skipped[place] = f"loss: {reason}"
         return
-    report.put(place, module, CausalForward(module, report, main_grad),
+    report.put(place, module, CausalForward(module, report),
                "loss in training: head and cross entropy in chunks, no logits")
 
 
@@ -92,7 +93,8 @@ def unpatch(model):
     if not patched:
         raise ValueError(f"unpatch: {type(model).__name__} is not patched, expected a model that coda_cpp.patch replaced "
                          "something of")
-    modules = {id(module): module for _, owner in patched for module in owner.forward.report.modules}.values()
+    reports = {id(owner.forward.report): owner.forward.report for _, owner in patched}.values()
+    modules = {id(module): module for report in reports for module in report.modules}.values()
     ours = patched[0][1].forward
     for module in modules:
         if not isinstance(module.__dict__.get("forward", ours), Forward):
@@ -100,6 +102,9 @@ def unpatch(model):
                              "what came later first")
     for module in modules:
         module.__dict__.pop("forward", None)
+    for report in reports:
+        if report.main_gradients is not None:
+            report.main_gradients.remove()
 
 
 def unpatch_if_patched(model):

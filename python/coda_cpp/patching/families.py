@@ -50,12 +50,18 @@ def version_obstacle():
     return fault and f"{fault}: forwards of others run otherwise; {host.VERSIONS['transformers'].cure('transformers')}"
 
 
+def config_facts(config):
+    """All that obstacles reads of a config."""
+    return config.hidden_act, getattr(config, "attention_dropout", 0), config.rms_norm_eps
+
+
 def config_obstacle(config):
     """Why no model of that config can be patched, or None."""
-    if config.hidden_act not in GATES:
-        return f"hidden_act is '{config.hidden_act}', expected one of {', '.join(GATES)}"
-    if getattr(config, "attention_dropout", 0):
-        return f"attention_dropout is {config.attention_dropout}, expected 0: dropout is left to the stock model"
+    activation, dropout, _ = config_facts(config)
+    if activation not in GATES:
+        return f"hidden_act is '{activation}', expected one of {', '.join(GATES)}"
+    if dropout:
+        return f"attention_dropout is {dropout}, expected 0: dropout is left to the stock model"
     return None
 
 
@@ -77,14 +83,19 @@ def tensor_obstacle(model):
     dtype, device = next(iter(kinds))
     if dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return f"weights are {_word(dtype)}, expected float32, bfloat16 or float16"
-    stream = getattr(getattr(model, "embed_tokens", None), "weight", None)
-    if stream is not None and stream.dtype != dtype:
-        return f"embed_tokens is {_word(stream.dtype)} and the layers {_word(dtype)}, expected one dtype: the stream begins there"
+    stream = stream_dtype(model)
+    if stream not in (None, dtype):
+        return f"embed_tokens is {_word(stream)} and the layers {_word(dtype)}, expected one dtype: the stream begins there"
     if device.type not in ("cpu", "cuda"):
         return f"weights are on {device}, expected cpu or cuda"
     if device.type == "cuda" and dtype == torch.float32:
         return "weights are float32 on cuda, expected bfloat16 or float16: tensor cores multiply no others"
     return None
+
+
+def stream_dtype(model):
+    """The dtype of the embedding, or None without one."""
+    return getattr(getattr(getattr(model, "embed_tokens", None), "weight", None), "dtype", None)
 
 
 def _word(dtype):

@@ -13,6 +13,7 @@ from .. import functional
 from ..nn import chain
 from ..nn.parts import hook_obstacle
 from . import families
+from .clearance import Clearance
 
 
 class StandIn:
@@ -42,6 +43,11 @@ class Forward:
     def stock(self, args, options):
         return type(self.model).forward(self.model, *args, **options)
 
+    def watch_main_gradients(self):
+        """Sees to it that main gradients get what no product adds to them."""
+        if self.report.main_gradients is not None and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            self.report.main_gradients.watch(self.report.model)
+
     def count(self, reason):
         if not torch.compiler.is_compiling():
             self.report.calls_left_stock[reason] += 1
@@ -51,12 +57,14 @@ class BaseForward(Forward):
     """The forward of a base model: its layers as a chain of segments. observe: is shown the stream behind each layer."""
 
     observe = None
+    clearance = None
 
-    def __init__(self, model, report, policy, main_grad):
+    def __init__(self, model, report, policy):
         super().__init__(model, report)
-        self.policy, self.main_grad = policy, main_grad
+        self.policy = policy
 
     def __call__(self, *args, **options):
+        self.watch_main_gradients()
         reason = self.obstacle(options)
         if reason is not None:
             self.count(reason)
@@ -71,11 +79,21 @@ class BaseForward(Forward):
         cache = options.get("cache", options.get("past_key_values"))
         if cache is not None and type(cache).__name__ not in families.CACHES:
             return f"the cache is a {type(cache).__name__}, expected one of {', '.join(families.CACHES)}"
-        for name, reason in families.obstacles(self.model).items():
-            return f"{name or 'the model'} {reason}"
+        if reason := self.model_obstacle():
+            return reason
         if torch.is_autocast_enabled(self.model.layers[0].input_layernorm.weight.device.type):
             return "autocast is on: load the model in the dtype it computes in"
         return None
+
+    def model_obstacle(self):
+        """Why the model cannot be patched any more, or None."""
+        is_traced = torch.compiler.is_compiling()  # the graph is to have guards of all that is read
+        if not is_traced and self.clearance is not None and self.clearance.holds(self.model):
+            return None
+        found = families.obstacles(self.model)
+        if not is_traced:
+            self.clearance = None if found else Clearance(self.model)
+        return next((f"{name or 'the model'} {reason}" for name, reason in found.items()), None)
 
     def run(self, norm, args, options):
         """The stock forward with our layers, and with that norm behind them."""
@@ -89,8 +107,8 @@ class BaseForward(Forward):
         """How the layers run; looked at in each call, as modules and the config may be others since the patch."""
         config, (angles, scale) = self.model.config, families.turns_of(self.model)
         return chain.Options(type(self.model).__name__, families.GATES[config.hidden_act],
-                             self.model.layers[0].self_attn.head_dim, config.rms_norm_eps, self.policy, self.main_grad,
-                             angles, scale)
+                             self.model.layers[0].self_attn.head_dim, config.rms_norm_eps, self.policy,
+                             self.report.main_gradients is not None, angles, scale)
 
     def turns(self, angles, hidden, position_ids):
         """Positions and frequencies in fp32; where those change from call to call cos and sin instead, as the stock model
@@ -164,10 +182,6 @@ def _attend(attention, batch, call, has_cache, q, k, v):
 class CausalForward(Forward):
     """The forward of a causal language model: in training, its loss without logits."""
 
-    def __init__(self, model, report, main_grad):
-        super().__init__(model, report)
-        self.main_grad = main_grad
-
     def __call__(self, *args, **options):
         reason = self.obstacle(args, options)
         if reason is None:
@@ -193,6 +207,7 @@ class CausalForward(Forward):
 
     def fused(self, args, options):
         """The stock forward whose logits are the stream, which only our loss reads."""
+        self.watch_main_gradients()
         base = self.model.model.__dict__["forward"]
         stand_in = StandIn(self.model, model=lambda *a, **o: base.run(_same, a, o), lm_head=_same, loss_function=self.loss)
         as_dict = options.get("return_dict", getattr(self.model.config, "return_dict", True))
@@ -205,20 +220,16 @@ class CausalForward(Forward):
         if shift_labels is None:
             shift_labels = torch.nn.functional.pad(labels, (0, 1), value=ignore_index)[..., 1:]
         norm, head = self.model.model.norm, self.model.lm_head.weight
+        adds = self.report.main_gradients is not None and getattr(head, "main_grad", None) is not None
         h = functional.rmsnorm(logits.reshape(-1, logits.shape[-1]), norm.weight, eps=norm.variance_epsilon)
         loss = functional.linear_cross_entropy(
             h, head, shift_labels.reshape(-1).to(h.device), ignore_index=ignore_index,
-            reduction="mean" if num_items_in_batch is None else "sum", main_grad=self.adds_to_main_grad(head))
+            reduction="mean" if num_items_in_batch is None else "sum", main_grad=adds)
         if num_items_in_batch is None:
             return loss
         if torch.is_tensor(num_items_in_batch):
             num_items_in_batch = num_items_in_batch.to(loss.device)
         return loss / num_items_in_batch
-
-    def adds_to_main_grad(self, head):
-        """Not of a tied head: the embedding's gradient goes to `grad`, and one weight has its gradients in one place."""
-        is_tied = head is self.model.get_input_embeddings().weight
-        return self.main_grad and not is_tied and getattr(head, "main_grad", None) is not None
 
 
 def _same(tensor):

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from ..errors import ValueError
+from .main_gradients import MainGradients
 
 _MOST_ROWS = 12
 
@@ -16,7 +17,8 @@ class Report:
     """What :func:`coda_cpp.patch` replaced, and what it left and why. A context manager: undone at exit.
 
     replaced, skipped: {name of a module: what was done, or why it was left}. calls_left_stock: {reason: calls that went to
-    the stock forward for it}, counted while the model runs (not inside torch.compile). modules: those whose forward was replaced.
+    the stock forward for it}, counted while the model runs (not inside torch.compile). modules: those whose forward was
+    replaced. main_gradients: the hooks of main_grad=True.
     """
 
     model: Any
@@ -24,6 +26,7 @@ class Report:
     skipped: dict[str, str] = dataclasses.field(default_factory=dict)
     calls_left_stock: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     modules: list[Any] = dataclasses.field(default_factory=list, repr=False)
+    main_gradients: MainGradients | None = dataclasses.field(default=None, repr=False)
 
     def put(self, name, module, forward, text):
         """Puts a forward on a module."""
