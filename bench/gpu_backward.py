@@ -61,7 +61,8 @@ class Backward:
         sum_sq = torch.full((h, count), h * (1 - EPS) / count, device="cuda")
         backward = coda.differentiate(
             E.rms_gated(count=h, eps=EPS, gate="swiglu", save_inputs=True), ["acc0", "acc1", "sum_sq"],
-            [Cotangent.acc("out"), Cotangent.none("gate"), Cotangent.none("up")], partial_width=self.width)
+            [Cotangent.acc("out"), Cotangent.none("gate"), Cotangent.none("up")],
+            partial_width=min(self.width, 128))  # as blocks take on a GPU: wider ones shut out tiles of 128 columns
         ours = tuned(self.d_z, self.w, backward.program, gate=gate, up=up, sum_sq=sum_sq)
 
         def stock(d_z, w, gate, up, rstd):

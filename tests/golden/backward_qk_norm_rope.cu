@@ -55,7 +55,7 @@ struct Epilogue {
                                                const float (&partner0)[8], const float (&partner1)[8],
                                                float (&terms)[8]) {
     float z_at[8];
-    load_tile<Bf16, Paired, 0>(a.z, at, z_at);
+    load_tile<Bf16, Fours, 0>(a.z, at, z_at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float z = z_at[e];
@@ -75,11 +75,11 @@ struct Epilogue {
     vectors.template row<1>(gamma);
     const float (&position)[2] = vectors.cols[0];
     float d_out_at[8];
-    load_tile<Bf16, Paired, 0>(a.d_out, at, d_out_at);
+    load_tile<Bf16, Fours, 0>(a.d_out, at, d_out_at);
     float d_out_partner_at[8];
-    load_partner_tile<Bf16, Paired, Pairs, 0>(a.d_out, at, d_out_partner_at);
+    load_partner_tile<Bf16, Fours, Pairs, 0>(a.d_out, at, d_out_partner_at);
     float z_at[8];
-    load_tile<Bf16, Paired, 0>(a.z, at, z_at);
+    load_tile<Bf16, Fours, 0>(a.z, at, z_at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float d_out = d_out_at[e];
@@ -118,9 +118,9 @@ struct Epilogue {
   };
 
   __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
-    load_tile<Bf16, Paired, 0>(a.d_out, at, own.d_out_at);
-    load_partner_tile<Bf16, Paired, Pairs, 0>(a.d_out, at, own.d_out_partner_at);
-    load_tile<Bf16, Paired, 0>(a.z, at, own.z_at);
+    load_tile<Bf16, Fours, 0>(a.d_out, at, own.d_out_at);
+    load_partner_tile<Bf16, Fours, Pairs, 0>(a.d_out, at, own.d_out_partner_at);
+    load_tile<Bf16, Fours, 0>(a.z, at, own.z_at);
   }
 
   template <class Vectors, class In, class Out>
@@ -166,7 +166,7 @@ struct Epilogue {
       d_acc0_values[e] = d_z;
       d_gamma_values[e] = v40;
     }
-    store_tile<Bf16, Paired>(a.d_acc0, at, d_acc0_values);
+    store_tile<Bf16, Fours>(a.d_acc0, at, d_acc0_values);
     reduce_down<ColumnSum>(at, d_gamma_values, vectors.template line<0>());
   }
 
@@ -187,10 +187,10 @@ struct Config {
   using Params = KernelParams;
   static constexpr int kSegments = 1;
 
-  // Calls body with the program of a segment, the columns of its spans and its arguments.
+  // Calls body with the program of a segment, its Span and its arguments.
   template <class Body>
   __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
-    body(Epilogue{}, Constant<64>{}, p.arguments[0]);
+    body(Epilogue{}, Span<64, true>{}, p.arguments[0]);
   }
 };
 

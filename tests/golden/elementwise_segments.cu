@@ -60,9 +60,9 @@ struct Epilogue {
   };
 
   __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
-    load_tile<Bf16, Paired, 0>(a.d_out, at, own.d_out_at);
-    load_partner_tile<Bf16, Paired, Pairs, 0>(a.d_out, at, own.d_out_partner_at);
-    load_tile<Bf16, Paired, 0>(a.out, at, own.out_at);
+    load_tile<Bf16, Fours, 0>(a.d_out, at, own.d_out_at);
+    load_partner_tile<Bf16, Fours, Pairs, 0>(a.d_out, at, own.d_out_partner_at);
+    load_tile<Bf16, Fours, 0>(a.out, at, own.out_at);
   }
 
   template <class Vectors, class In, class Out>
@@ -98,7 +98,7 @@ struct Epilogue {
       d_acc0_values[e] = v24;
       s_sum_sq_values[e] = v27;
     }
-    store_tile<Bf16, Paired>(a.d_acc0, at, d_acc0_values);
+    store_tile<Bf16, Fours>(a.d_acc0, at, d_acc0_values);
     reductions.s_sum_sq.add(at, s_sum_sq_values);
     if (at.ends(64)) reductions.s_sum_sq.store(a.s_sum_sq, at, 64);
   }
@@ -147,8 +147,8 @@ struct Epilogue1 {
   };
 
   __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
-    load_tile<Bf16, Paired, 0>(a.d_out, at, own.d_out_at);
-    load_tile<Bf16, Paired, 0>(a.out, at, own.out_at);
+    load_tile<Bf16, Fours, 0>(a.d_out, at, own.d_out_at);
+    load_tile<Bf16, Fours, 0>(a.out, at, own.out_at);
   }
 
   template <class Vectors, class In, class Out>
@@ -168,7 +168,7 @@ struct Epilogue1 {
       d_acc0_values[e] = v7;
       s_sum_sq_values[e] = v10;
     }
-    store_tile<Bf16, Paired>(a.d_acc0, at, d_acc0_values);
+    store_tile<Bf16, Fours>(a.d_acc0, at, d_acc0_values);
     reductions.s_sum_sq.add(at, s_sum_sq_values);
     if (at.ends(64)) reductions.s_sum_sq.store(a.s_sum_sq, at, 64);
   }
@@ -185,11 +185,11 @@ struct Config {
   using Params = KernelParams;
   static constexpr int kSegments = 3;
 
-  // Calls body with the program of a segment, the columns of its spans and its arguments.
+  // Calls body with the program of a segment, its Span and its arguments.
   template <class Body>
   __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
-    if (segment == 0 || segment == 1) body(Epilogue{}, Constant<64>{}, p.arguments[segment == 1 ? 1 : 0]);
-    if (segment == 2) body(Epilogue1{}, Constant<64>{}, p.arguments1[0]);
+    if (segment == 0 || segment == 1) body(Epilogue{}, Span<64, true>{}, p.arguments[segment == 1 ? 1 : 0]);
+    if (segment == 2) body(Epilogue1{}, Span<64, true>{}, p.arguments1[0]);
   }
 };
 

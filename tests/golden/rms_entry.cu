@@ -35,7 +35,7 @@ struct Epilogue {
   };
 
   __device__ __forceinline__ static void load(const Arguments& a, const Position& at, Loads& own) {
-    load_tile<Bf16, Paired, 0>(a.x, at, own.x_at);
+    load_tile<Bf16, Fours, 0>(a.x, at, own.x_at);
   }
 
   template <class Vectors, class In, class Out>
@@ -55,7 +55,7 @@ struct Epilogue {
       h_values[e] = h;
       sum_sq_values[e] = x_sq;
     }
-    store_tile<Bf16, Paired>(a.h, at, h_values);
+    store_tile<Bf16, Fours>(a.h, at, h_values);
     reductions.sum_sq.add(at, sum_sq_values);
     if (at.ends(64)) reductions.sum_sq.store(a.sum_sq, at, 64);
   }
@@ -71,10 +71,10 @@ struct Config {
   using Params = KernelParams;
   static constexpr int kSegments = 1;
 
-  // Calls body with the program of a segment, the columns of its spans and its arguments.
+  // Calls body with the program of a segment, its Span and its arguments.
   template <class Body>
   __device__ __forceinline__ static void visit(const Params& p, i32 segment, Body&& body) {
-    body(Epilogue{}, Constant<64>{}, p.arguments[0]);
+    body(Epilogue{}, Span<64, true>{}, p.arguments[0]);
   }
 };
 

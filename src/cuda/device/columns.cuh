@@ -42,7 +42,8 @@ __device__ __forceinline__ void reduce_down(const Position& at, const float (&va
     halves[c] = with_lane(last_two ? entries[2 + c] : entries[c], last_two ? entries[c] : entries[2 + c], 16);
   const float quarter = with_lane(second ? halves[1] : halves[0], second ? halves[0] : halves[1], 8);
   const float whole = with_lane(quarter, quarter, 4);
-  if ((lane_id() & 4) == 0) line[lane_id() % 4 * 2 + (second ? 1 : 0) + (last_two ? 8 : 0)] = whole;
+  const i32 own = (at.col - at.chunk_col) + col_offset(at.in_fours, (second ? 1 : 0) + (last_two ? 2 : 0));
+  if ((lane_id() & 4) == 0) line[own] = whole;
 }
 
 // The partial of one column, from the lines of the four warps: `stride` entries lie between them.

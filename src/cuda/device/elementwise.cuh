@@ -23,7 +23,8 @@ struct Group {
   static constexpr int kUnrolled = kHeads > 1 ? kCols / 16 : 4;
   // Chunks that are read before the first of them is computed: bytes on their way hide how long the way is.
   static constexpr int kArrays = static_cast<int>(sizeof(typename Program::Loads) / sizeof(float[8]));
-  static constexpr int kRegisters = Program::kSpans > 0 || Program::kColumns > 0 ? 1 : kArrays > 2 ? 2 : 4;
+  static constexpr bool kTurns = Program::Pairs::kAny;  // by sines and cosines, which take registers too
+  static constexpr int kRegisters = Program::kSpans > 0 || Program::kColumns > 0 ? 1 : kArrays > 2 || kTurns ? 2 : 4;
   static constexpr int kAhead = kCols % 64 == 0 ? kRegisters : kCols % 32 == 0 && kRegisters > 1 ? 2 : 1;
   static constexpr int kBatches = kHeads > 1 ? kCols / 16 / kAhead : 1;  // of the group, unrolled
 };
@@ -33,8 +34,17 @@ __device__ __forceinline__ Position in_its_group(Position at, i32 in_group) {
   return at;
 }
 
+// What a warp takes at a time: `Cols` columns. Fours: a thread's four columns of a chunk are neighbours.
+template <int Cols, bool Fours>
+struct Span {
+  static constexpr int kCols = Cols;
+  static constexpr bool kFours = Fours;
+  // From a chunk's first column to the thread's.
+  __device__ __forceinline__ static i32 in_quad() { return static_cast<i32>(lane_id() % 4 * (Fours ? 4 : 2)); }
+};
+
 // Vectors of a chunk: Cols were computed for the warp's rows, Rows are computed where they are wanted.
-template <class Program>
+template <class Program, class Span>
 struct ElementwiseVectors {
   const typename Program::Arguments& arguments;
   float cols[kAtLeastOne<Program::kCols>][2];
@@ -49,9 +59,7 @@ struct ElementwiseVectors {
     Program::rows(arguments, col, kept);
     return kept[Index];
   }
-  __device__ __forceinline__ i32 col(int c) const {
-    return chunk + static_cast<i32>(lane_id() % 4 * 2) + c % 2 + c / 2 * 8;
-  }
+  __device__ __forceinline__ i32 col(int c) const { return chunk + Span::in_quad() + col_offset(Span::kFours, c); }
 
   template <int Index>
   __device__ __forceinline__ void row(float (&values)[4]) const {
@@ -80,9 +88,9 @@ struct ElementwiseVectors {
 };
 
 // Sums over the heads of the group that begins at `first`, each from the terms that its predecessors are part of.
-template <class Program, class PositionOf>
-__device__ __forceinline__ void sum_group(const typename Program::Arguments& a, ElementwiseVectors<Program>& vectors,
-                                          i32 first, PositionOf position_of) {
+template <class Program, class Vectors, class PositionOf>
+__device__ __forceinline__ void sum_group(const typename Program::Arguments& a, Vectors& vectors, i32 first,
+                                          PositionOf position_of) {
   const float none[8] = {};
   for_each_constant<Program::kSpans>([&](auto span) {
     clear_heads(vectors.spans, span.value);
@@ -114,19 +122,18 @@ __device__ __forceinline__ void store_columns(const typename Program::Arguments&
 
 // The thread's part of a span that begins at (row, col): `row` is the thread's first. Inside: all of the block's 64
 // rows and the span's columns exist.
-template <class Program, int Span, bool Inside>
+template <class Program, class Span, bool Inside>
 __device__ __forceinline__ void run_span(const typename Program::Arguments& a, i32 row, i32 col,
-                                         ElementwiseVectors<Program>& vectors, const float* lines) {
+                                         ElementwiseVectors<Program, Span>& vectors, const float* lines) {
   constexpr int kGroup = Group<Program>::kCols, kAhead = Group<Program>::kAhead, kBatch = kAhead * 16;
-  const i32 in_quad = static_cast<i32>(lane_id() % 4 * 2);
   const auto position_of = [&](i32 in_tile) {
-    return Position{row,     col + in_tile + in_quad, a.rows, a.cols, col + in_tile,
-                    in_tile, in_tile + 16 == Span,    Inside, Inside};
+    return Position{row,     col + in_tile + Span::in_quad(), a.rows, a.cols, col + in_tile,
+                    in_tile, in_tile + 16 == Span::kCols,     Inside, Inside, Span::kFours};
   };
   typename Program::Reductions reductions;
   const float none[8] = {};
   float nothing[1][8];
-  for (i32 first = 0; first < Span; first += kGroup) {
+  for (i32 first = 0; first < Span::kCols; first += kGroup) {
     if constexpr (Program::kSpans > 0) sum_group<Program>(a, vectors, first, position_of);
 #pragma unroll Group < Program> ::kBatches
     for (i32 batch = 0; batch < kGroup; batch += kBatch) {
@@ -147,26 +154,26 @@ __device__ __forceinline__ void run_span(const typename Program::Arguments& a, i
 }
 
 // One run of spans out of `runs` in the 64 rows that begin at `first_row`: Cols are computed once for all of them.
-template <class Program, int Span>
+template <class Program, class Span>
 __device__ __forceinline__ void run_spans(const typename Program::Arguments& a, i32 first_row, i32 run, i32 runs) {
   constexpr int kGroup = Group<Program>::kCols;
   __shared__ float lines[kAtLeastOne<Program::kColumns> * kLines * kGroup];
   const i32 warp = static_cast<i32>(threadIdx.x / 32);
   const i32 row = first_row + warp * 16 + static_cast<i32>(lane_id() / 4);
-  ElementwiseVectors<Program> vectors{a, {}, {}, lines + warp * kGroup};
+  ElementwiseVectors<Program, Span> vectors{a, {}, {}, lines + warp * kGroup};
   if constexpr (Program::kCols > 0)
-    Program::cols(a, Position{row, 0, a.rows, a.cols, 0, 0, false, false, false}, vectors.cols);
-  const i32 spans = (a.cols + Span - 1) / Span, each = (spans + runs - 1) / runs;
+    Program::cols(a, Position{row, 0, a.rows, a.cols, 0, 0, false, false, false, Span::kFours}, vectors.cols);
+  const i32 spans = (a.cols + Span::kCols - 1) / Span::kCols, each = (spans + runs - 1) / runs;
   for (i32 span = run * each; span < spans && span < (run + 1) * each; ++span) {
-    if (first_row + kElementwiseRows <= a.rows && (span + 1) * Span <= a.cols)
-      run_span<Program, Span, true>(a, row, span * Span, vectors, lines);
+    if (first_row + kElementwiseRows <= a.rows && (span + 1) * Span::kCols <= a.cols)
+      run_span<Program, Span, true>(a, row, span * Span::kCols, vectors, lines);
     else
-      run_span<Program, Span, false>(a, row, span * Span, vectors, lines);
+      run_span<Program, Span, false>(a, row, span * Span::kCols, vectors, lines);
   }
 }
 
-// Programs side by side. Config::visit calls its body with the program of a segment, the columns of its spans and its
-// arguments; a block's number counts the runs of all segments within 64 rows.
+// Programs side by side. Config::visit calls its body with the program of a segment, its Span and its arguments; a
+// block's number counts the runs of all segments within 64 rows.
 template <class Config>
 __device__ __forceinline__ void run_elementwise(const typename Config::Params& p) {
   i32 runs = 0;
@@ -175,8 +182,8 @@ __device__ __forceinline__ void run_elementwise(const typename Config::Params& p
   const i32 row = static_cast<i32>(blockIdx.x / runs) * kElementwiseRows;
   i32 run = static_cast<i32>(blockIdx.x % runs), segment = 0;
   while (run >= p.runs[segment]) run -= p.runs[segment++];
-  Config::visit(p, segment, [&](auto program, auto columns, const auto& arguments) {
-    run_spans<decltype(program), decltype(columns)::value>(arguments, row, run, p.runs[segment]);
+  Config::visit(p, segment, [&](auto program, auto span, const auto& arguments) {
+    run_spans<decltype(program), decltype(span)>(arguments, row, run, p.runs[segment]);
   });
 }
 

@@ -20,8 +20,8 @@ struct Halves {
   static constexpr bool kAny = true;
   static constexpr int kDistance = Width / 2;
   static constexpr bool kOctets = Head % 8 == 0 && kDistance % 8 == 0;
-  static constexpr bool kByTwo =
-      Head % 2 == 0 && kDistance % 2 == 0;  // two columns of a thread have neighbours as partners
+  // What a thread touches at once, two columns or, where all is whole chunks, four, has neighbours as partners.
+  static constexpr bool kByTwo = Head % 2 == 0 && kDistance % 2 == 0;
 
   __device__ __forceinline__ static constexpr Member member(i32 col) {
     return col % Head < kDistance ? Member::First : col % Head < Width ? Member::Second : Member::Rest;
@@ -111,23 +111,22 @@ __device__ __forceinline__ float partner_of(const float (&acc)[Count], int begin
 // The partners of the thread's eight elements of a tile operand, whose columns repeat after `Period` (0: never).
 template <class Element, class Access, class Pairs, int Period>
 __device__ __forceinline__ void load_partner_tile(const Matrix& from, const Position& at, float (&values)[8]) {
+  each_access<Access>([&](int r, int c) {
+    if (Access::kAtOnce && Pairs::kByTwo && Period == 0 && at.inside) {
+      const auto some = neighbours_at<Element, Access::kCount>(from, at, r, c, to_partner<Pairs>(at, c));
 #pragma unroll
-  for (int e = 0; e < 8; e += 2) {
-    const i32 row = global_row(at, row_of(e)), own = global_col(at, col_of(e));
-    if (kSame<Access, Paired> && Pairs::kByTwo && Period == 0 && at.inside) {
-      const Pair<Element> both = pair_at<Element>(from, at, e, to_partner<Pairs>(at, col_of(e)));
-      values[e] = Element::widen(both.first);
-      values[e + 1] = Element::widen(both.second);
-      continue;
+      for (int i = 0; i < Access::kCount; ++i) values[element_of(r, c + i)] = Element::widen(some.entries[i]);
+      return;
     }
+    const i32 row = global_row(at, r), own = global_col(at, c);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const i32 col = own + i + to_partner<Pairs>(at, col_of(e + i));
+    for (int i = 0; i < Access::kCount; ++i) {
+      const i32 col = own + i + to_partner<Pairs>(at, c + i);
       const i32 entry = Period > 0 ? col % (Period > 0 ? Period : 1) : col;
       const bool exists = at.inside || (row < at.rows && own + i < at.cols);
-      values[e + i] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
+      values[element_of(r, c + i)] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
     }
-  }
+  });
 }
 
 // The thread's eight elements of a tile with an entry a pair, whose entries repeat after `Period` (0: never).

@@ -152,17 +152,21 @@ __device__ __forceinline__ void add_fours(const Matrix& from, i32 first, i32 cou
     for (int i = 0; i < 8; ++i) reducer.add_one(i % 2, some[group][i % 2].values[i / 2]);
 }
 
-// The same one by one, for partials that do not lie in fours. Rolled up: few need it, and all would carry its text.
+// The same one by one, for partials that do not lie in fours: eight are on their way at a time. Groups are not
+// unrolled: few need them, and all would carry their text.
 template <class Reducer>
 __device__ __forceinline__ void add_singly(const Matrix& from, i32 first, i32 count, const Position& at,
                                            Reducer& reducer) {
 #pragma unroll 1
-  for (int i = 0; i < 16; ++i) {
-    const i32 partial = first + i / 4 * 16 + i % 4;
+  for (i32 begin = first; begin < count && begin < first + 64; begin += 16) {
+    float some[4][2];
 #pragma unroll
-    for (int r = 0; r < 2; ++r)
-      if (partial < count && global_row(at, r) < at.rows)
-        reducer.add_one(r, *element<F32>(from, global_row(at, r), partial));
+    for (int i = 0; i < 8; ++i) {
+      const i32 partial = begin + i / 2, row = global_row(at, i % 2);
+      some[i / 2][i % 2] = partial < count && row < at.rows ? *element<F32>(from, row, partial) : Reducer::none();
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) reducer.add_one(i % 2, some[i / 2][i % 2]);
   }
 }
 
@@ -207,7 +211,7 @@ struct Selected {
       if (from_first < 0 || from_first > 9 || (!at.whole && column >= at.cols)) continue;
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const bool here = from_first == c % 2 + c / 2 * 8;
+        const bool here = from_first == col_offset(at.in_fours, c);
         value[r] = here ? values[element_of(r, c)] : value[r];
         found[r] |= here;
       }

@@ -1,5 +1,6 @@
 // A thread's view of the output tile, and its way to operands that do not come staged. A chunk is 16 rows × 16 columns
-// a warp, 8 elements a thread: element e lies 8·(e/2 % 2) rows and e % 2 + 8·(e/4) columns from the thread's first.
+// a warp, 8 elements a thread, of two rows that lie 8 apart. Its four columns are two pairs that lie 8 apart, as a
+// product leaves them; where there is none, and what columns meet are whole chunks, they are neighbours.
 // Every access here is predicated: nothing outside rows × cols is touched.
 #pragma once
 
@@ -19,6 +20,7 @@ struct Position {
   bool last;      // of the tile's chunks in these rows
   bool whole;     // a constant too: all columns of the tile exist
   bool inside;    // and this one: all rows too
+  bool in_fours;  // and this one: the thread's columns are neighbours
 
   // The chunk ends a group of `width` columns; tiles begin with one.
   __device__ __forceinline__ bool ends(i32 width) const { return (in_tile + 16) % width == 0; }
@@ -29,10 +31,13 @@ __device__ __forceinline__ constexpr int col_of(int e) { return e % 2 + e / 4 * 
 __device__ __forceinline__ constexpr int element_of(int r, int c) { return c % 2 + 2 * r + c / 2 * 4; }
 
 __device__ __forceinline__ i32 global_row(const Position& at, int r) { return at.row + 8 * r; }
-__device__ __forceinline__ i32 global_col(const Position& at, int c) { return at.col + c % 2 + c / 2 * 8; }
+// Columns from the thread's first to its column c.
+__device__ __forceinline__ i32 col_offset(bool in_fours, int c) { return in_fours ? c : c % 2 + c / 2 * 8; }
+__device__ __forceinline__ i32 global_col(const Position& at, int c) { return at.col + col_offset(at.in_fours, c); }
 
-// A thread's column c, counted from the tile's first; where `Octets`, the first of the eight around it instead, which
-// is known when the loops are unrolled.
+// A thread's column c where columns meet, counted from the tile's first; where `Octets`, the first of the eight around
+// it instead, which is known when the loops are unrolled. Of neighbours it may be the chunk's other octet, which is
+// alike.
 template <bool Octets>
 __device__ __forceinline__ i32 column_of(const Position& at, int c) {
   return at.in_tile + c / 2 * 8 + (Octets ? 0 : static_cast<i32>(lane_id() % 4 * 2) + c % 2);
@@ -50,18 +55,19 @@ __device__ __forceinline__ typename Element::Storage* element(const Matrix& m, i
   return static_cast<typename Element::Storage*>(m.data) + row * m.row_stride + col * m.col_stride;
 }
 
-// Two neighbouring columns of one row, of a tile that is Paired.
-template <class Element>
-struct alignas(2 * sizeof(typename Element::Storage)) Pair {
-  typename Element::Storage first, second;
+// `Count` neighbouring columns of one row.
+template <class Element, int Count>
+struct alignas(Count * sizeof(typename Element::Storage)) Neighbours {
+  typename Element::Storage entries[Count];
 };
 
-// Those that begin `further` columns behind the thread's element e. One address serves all that a thread has of a row.
-template <class Element>
-__device__ __forceinline__ Pair<Element>& pair_at(const Matrix& m, const Position& at, int e, i32 further = 0) {
-  auto* const first = static_cast<typename Element::Storage*>(m.data) + global_row(at, row_of(e)) * m.row_stride +
-                      (at.col - at.in_tile);
-  return *reinterpret_cast<Pair<Element>*>(first + (at.in_tile + col_of(e) / 2 * 8 + further));
+// Those that begin `further` columns behind the thread's column c. One address serves all that a thread has of a row.
+template <class Element, int Count>
+__device__ __forceinline__ Neighbours<Element, Count>& neighbours_at(const Matrix& m, const Position& at, int r, int c,
+                                                                     i32 further = 0) {
+  auto* const first =
+      static_cast<typename Element::Storage*>(m.data) + global_row(at, r) * m.row_stride + (at.col - at.in_tile);
+  return *reinterpret_cast<Neighbours<Element, Count>*>(first + (at.in_tile + col_offset(at.in_fours, c) + further));
 }
 
 // One entry of a row vector; 0 where there is none.
@@ -93,46 +99,73 @@ __device__ __forceinline__ float load_scalar(const Matrix& from) {
   return Element::widen(*element<Element>(from, 0, 0));
 }
 
-// How a tile that is not staged is touched: two neighbouring columns at once, which asks for column stride 1, an even
-// row stride and a base aligned to two elements; or one by one.
-struct Paired {};
-struct Single {};
+// How a tile that is not staged is touched: four or two neighbouring columns at once, which asks for column stride 1, a
+// row stride of whole fours or twos and a base aligned to as many elements; or one by one, two after each other. Fours
+// are of a thread whose columns are neighbours.
+struct Fours {
+  static constexpr bool kAtOnce = true;
+  static constexpr int kCount = 4;
+};
+struct Paired {
+  static constexpr bool kAtOnce = true;
+  static constexpr int kCount = 2;
+};
+struct Single {
+  static constexpr bool kAtOnce = false;
+  static constexpr int kCount = 2;
+};
+
+// Calls act(r, c) for the first of each neighbours that are touched together.
+template <class Access, class Act>
+__device__ __forceinline__ void each_access(Act&& act) {
+#pragma unroll
+  for (int c = 0; c < 4; c += Access::kCount)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) act(r, c);
+}
+
+// They all exist.
+template <class Access>
+__device__ __forceinline__ bool all_exist(const Position& at, i32 row, i32 col) {
+  return at.inside || (row < at.rows && col + Access::kCount - 1 < at.cols);
+}
 
 // The thread's eight elements of a tile operand. Its columns repeat after `Period` (0: never).
 template <class Element, class Access, int Period>
 __device__ __forceinline__ void load_tile(const Matrix& from, const Position& at, float (&values)[8]) {
+  each_access<Access>([&](int r, int c) {
+    const i32 row = global_row(at, r), col = global_col(at, c);
+    if (Access::kAtOnce && Period == 0 && all_exist<Access>(at, row, col)) {
+      const auto some = neighbours_at<Element, Access::kCount>(from, at, r, c);
 #pragma unroll
-  for (int e = 0; e < 8; e += 2) {
-    const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
-    if (kSame<Access, Paired> && Period == 0 && (at.inside || (row < at.rows && col + 1 < at.cols))) {
-      const Pair<Element> both = pair_at<Element>(from, at, e);
-      values[e] = Element::widen(both.first);
-      values[e + 1] = Element::widen(both.second);
-      continue;
+      for (int i = 0; i < Access::kCount; ++i) values[element_of(r, c + i)] = Element::widen(some.entries[i]);
+      return;
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < Access::kCount; ++i) {
       const i32 entry = Period > 0 ? (col + i) % (Period > 0 ? Period : 1) : col + i;
       const bool exists = at.inside || (row < at.rows && col + i < at.cols);
-      values[e + i] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
+      values[element_of(r, c + i)] = exists ? Element::widen(*element<Element>(from, row, entry)) : 0.f;
     }
-  }
+  });
 }
 
 template <class Element, class Access>
 __device__ __forceinline__ void store_tile(const Matrix& to, const Position& at, const float (&values)[8]) {
+  each_access<Access>([&](int r, int c) {
+    const i32 row = global_row(at, r), col = global_col(at, c);
+    if (Access::kAtOnce && all_exist<Access>(at, row, col)) {
+      Neighbours<Element, Access::kCount> some;
 #pragma unroll
-  for (int e = 0; e < 8; e += 2) {
-    const i32 row = global_row(at, row_of(e)), col = global_col(at, col_of(e));
-    if (kSame<Access, Paired> && (at.inside || (row < at.rows && col + 1 < at.cols))) {
-      pair_at<Element>(to, at, e) = {Element::narrow(values[e]), Element::narrow(values[e + 1])};
-      continue;
+      for (int i = 0; i < Access::kCount; ++i) some.entries[i] = Element::narrow(values[element_of(r, c + i)]);
+      neighbours_at<Element, Access::kCount>(to, at, r, c) = some;
+      return;
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < Access::kCount; ++i)
       if (at.inside || (row < at.rows && col + i < at.cols))
-        *element<Element>(to, row, col + i) = Element::narrow(values[e + i]);
-  }
+        *element<Element>(to, row, col + i) = Element::narrow(values[element_of(r, c + i)]);
+  });
 }
 
 // A Col, by the tile that has the first column; a Row, by the thread that has the first row; a Scalar, by the one that

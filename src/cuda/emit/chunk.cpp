@@ -7,7 +7,9 @@
 namespace coda::cuda {
 namespace {
 
-std::string_view access_name(Access access) { return access == Access::Paired ? "Paired" : "Single"; }
+std::string_view access_name(Access access) {
+  return access == Access::Fours ? "Fours" : access == Access::Paired ? "Paired" : "Single";
+}
 
 }  // namespace
 

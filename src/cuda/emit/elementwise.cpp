@@ -16,9 +16,10 @@ void emit_config(Writer& out, const std::vector<SegmentSpec>& segments, const st
   out.line("using Params = KernelParams;");
   out.line("static constexpr int kSegments = ", segments.size(), ";");
   out.line();
-  out.line("// Calls body with the program of a segment, the columns of its spans and its arguments.");
-  emit_visit(out, programs, [&](const DistinctProgram& program) {
-    return concat("Constant<", elementwise_span(segments[program.segments[0]].program), ">{}, ");
+  out.line("// Calls body with the program of a segment, its Span and its arguments.");
+  emit_visit(out, programs, [&](const DistinctProgram& distinct) {
+    const Program& program = segments[distinct.segments[0]].program;
+    return concat("Span<", elementwise_span(program), ", ", takes_fours(program) ? "true" : "false", ">{}, ");
   });
   out.close(";");
 }

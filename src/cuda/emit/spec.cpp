@@ -105,9 +105,31 @@ std::vector<StagedOperand> staged_outputs(const SegmentSpec& segment) {
   return staged;
 }
 
-SegmentSpec unstaged(SegmentSpec segment) {
+bool takes_fours(const Program& program) {
+  constexpr std::int64_t kChunk = 16;  // columns
+  const auto in_chunks = [](const auto& part) {
+    const Pairing& pairing = part.pairing;
+    const std::int64_t half = pairing.kind == Pairing::Kind::Halves ? pairing.width / 2 : pairing.width;
+    return pairing.is_none() || (pairing.head % kChunk == 0 && half % kChunk == 0);
+  };
+  return std::ranges::all_of(program.operands(), in_chunks) && std::ranges::all_of(program.nodes(), in_chunks) &&
+         std::ranges::all_of(program.nodes(), [](const Node& node) {
+           return node.kind != NodeKind::SpanReduce || node.period % kChunk == 0;
+         });
+}
+
+SegmentSpec without_product(SegmentSpec segment) {
+  const Access by_threads = takes_fours(segment.program) ? Access::Fours : Access::Paired;
   for (Access& access : segment.access)
-    if (access == Access::Staged) access = Access::Paired;
+    if (access < Access::Paired) access = by_threads;
+  return segment;
+}
+
+SegmentSpec behind_product(SegmentSpec segment) {
+  const std::vector<bool> reread = reread_inputs(segment.program);
+  for (std::size_t i = 0; i < reread.size(); ++i)
+    if (segment.access[i] == Access::Fours || (reread[i] && segment.access[i] == Access::Staged))
+      segment.access[i] = Access::Paired;
   return segment;
 }
 
@@ -167,6 +189,16 @@ std::string factors_text(const KernelSpec& spec) {
   return text;
 }
 
+std::string_view access_text(Access access) {
+  switch (access) {
+    case Access::Staged: return "staged";
+    case Access::Fours: return "fours";
+    case Access::Paired: return "paired";
+    case Access::Single: return "single";
+  }
+  return "";
+}
+
 std::string identity_text(const KernelSpec& spec) {
   std::string text = factors_text(spec) + "\n";
   for (const SegmentSpec& segment : spec.segments) {
@@ -174,10 +206,7 @@ std::string identity_text(const KernelSpec& spec) {
     for (std::size_t i = 0; i < segment.access.size(); ++i) {
       const Operand& operand = segment.program.operands()[i];
       if (operand.shape != Shape::Tile) continue;
-      const Access access = segment.access[i];
-      text += concat(operand.name, access == Access::Staged   ? " staged\n"
-                                   : access == Access::Paired ? " paired\n"
-                                                              : " single\n");
+      text += concat(operand.name, " ", access_text(segment.access[i]), "\n");
     }
   }
   return text;

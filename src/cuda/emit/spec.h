@@ -10,9 +10,11 @@
 
 namespace coda::cuda {
 
-/// How a tile operand travels between memory and the program.
+/// How a tile operand travels between memory and the program; what one asks of the operand's strides and alignment the
+/// ones behind it do not.
 enum class Access : std::uint8_t {
   Staged,  ///< by TMA through shared memory: inner stride 1, base and pitch multiples of 16 bytes
+  Fours,   ///< by the threads, four neighbouring columns at once, where there is no product
   Paired,  ///< by the threads, two neighbouring columns at once
   Single,  ///< by the threads, one element at a time: any strides
 };
@@ -47,8 +49,16 @@ struct StagedOperand {
 std::vector<StagedOperand> staged_inputs(const SegmentSpec& segment);
 std::vector<StagedOperand> staged_outputs(const SegmentSpec& segment);
 
-/// The same with every tile read and written by the threads, as where there is no product.
-SegmentSpec unstaged(SegmentSpec segment);
+/// Without a product a thread takes four neighbouring columns, unless they may be on either side of a head's end or of
+/// the middle of paired columns.
+bool takes_fours(const Program& program);
+
+/// The same as its tiles can go where there is no product: all are read and written by the threads.
+SegmentSpec without_product(SegmentSpec segment);
+
+/// The same as they can go where there is one: it leaves a thread pairs of columns, and what is read for a partner too,
+/// or before the rest, is not staged.
+SegmentSpec behind_product(SegmentSpec segment);
 
 /// Sub-tiles of 16-bit elements that the staged operands of the segment with most take: an fp32 one takes two.
 int staged_input_units(const KernelSpec& spec);

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kReserved =
     "a at acc0 acc1 loaded stored e c r rows cols coda row_of col_of global_row global_col load_row load_col "
     "load_tile load_scalar store_tile rounded pack unpack min max nan isnan u32 i32 i64 Matrix Arguments Single "
-    "Paired F32 Bf16 F16 I32 I64 "
+    "Paired Fours Span F32 Bf16 F16 I32 I64 "
     "partner0 partner1 own load Loads reductions vectors kept col terms chunk columns lines stride load_entry "
     "load_pair_tile "
     "load_partner_tile finish_row finish_column reduce_down store_partial store_unselected store_col store_row "

@@ -47,16 +47,14 @@ SegmentSpec specialise(const BoundSegment& segment) {
   for (const TensorView& operand : segment.operands) dtypes.push_back(operand.dtype());
   SegmentSpec spec{.program = with_operand_dtypes(simplified(segment.program), dtypes)};
   spec.split = split_inputs(spec.program);
-  const std::vector<bool> reread = reread_inputs(spec.program);
-  for (std::size_t i = 0; i < segment.operands.size(); ++i) {
-    const Access access = access_of(spec.program.operands()[i], segment.operands[i]);
-    spec.access.push_back(reread[i] && access == Access::Staged ? Access::Paired : access);
-  }
+  for (std::size_t i = 0; i < segment.operands.size(); ++i)
+    spec.access.push_back(access_of(spec.program.operands()[i], segment.operands[i]));
   return spec;
 }
 
 bool serves(Access bound, Access planned) {
-  return bound == planned || (bound == Access::Staged && planned == Access::Paired);
+  return bound == planned || (planned == Access::Paired && bound < Access::Paired) ||
+         (planned == Access::Fours && bound < Access::Fours);
 }
 
 bool FactorMatrix::fits(bool k_major) const {
@@ -96,7 +94,10 @@ Access access_of(const Operand& operand, const TensorView& tensor) {
   // A copied box ends in whole 16 bytes: what lies past a ragged edge may be read but not written.
   const bool whole = is_input || cols * bytes % kAlignment == 0;
   if (takes && whole && is_aligned(tensor.data(), kAlignment) && pitch * bytes % kAlignment == 0) return Access::Staged;
-  return is_aligned(tensor.data(), 2 * bytes) && pitch % 2 == 0 ? Access::Paired : Access::Single;
+  const auto goes_by = [&](std::int64_t count) {
+    return is_aligned(tensor.data(), count * bytes) && pitch % count == 0;
+  };
+  return goes_by(4) ? Access::Fours : goes_by(2) ? Access::Paired : Access::Single;
 }
 
 std::optional<std::string> place_refusal(const BoundSegment& segment, const std::vector<bool>& split) {
@@ -118,7 +119,7 @@ std::optional<std::string> extent_refusal(const Problem& problem) {
 
 std::vector<SegmentSpec> specialise_elementwise(const Problem& problem) {
   std::vector<SegmentSpec> segments;
-  for (const BoundSegment& segment : problem.segments) segments.push_back(unstaged(specialise(segment)));
+  for (const BoundSegment& segment : problem.segments) segments.push_back(without_product(specialise(segment)));
   return segments;
 }
 
@@ -130,7 +131,7 @@ KernelSpec specialise(const Problem& problem) {
   spec.pair = problem.b.view == Factor::View::Pair;
   spec.k_parts = problem.a.view == Factor::View::ConcatK ? static_cast<int>(problem.a.parts.size()) : 1;
   spec.segments_along_n = problem.a.view != Factor::View::Concat;
-  for (const BoundSegment& segment : problem.segments) spec.segments.push_back(specialise(segment));
+  for (const BoundSegment& segment : problem.segments) spec.segments.push_back(behind_product(specialise(segment)));
   return spec;
 }
 

@@ -95,20 +95,21 @@ Access best_access(Role role, const TensorView& t) {
   const auto start = reinterpret_cast<std::intptr_t>(t.data());
   const std::int64_t rows = std::min<std::int64_t>(t.shape(0), 3), cols = t.shape(1);
   if (t.stride(1) != 1 || (t.shape(0) > 1 && t.stride(0) < cols)) return Access::Single;
-  bool staged = bytes == 2 || (t.dtype() == DType::F32 && role != Role::Input), paired = true;
+  bool staged = bytes == 2 || (t.dtype() == DType::F32 && role != Role::Input), paired = true, fours = true;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t begin = start + row * t.stride(0) * bytes;
     paired = paired && begin % (2 * bytes) == 0;
+    fours = fours && begin % (4 * bytes) == 0;
     staged = staged && begin % 16 == 0 && (role == Role::Input || (begin + cols * bytes) % 16 == 0);
   }
-  return staged ? Access::Staged : paired ? Access::Paired : Access::Single;
+  return staged ? Access::Staged : fours ? Access::Fours : paired ? Access::Paired : Access::Single;
 }
 
 TEST(TileAccess, IsTheWidestThatIsAlignedAndStaysInside) {
   const std::uint64_t seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Numbers numbers(seed);
-  int seen[3] = {};
+  int seen[4] = {};
   for (int i = 0; i < 30000; ++i) {
     const DType dtype = numbers.one_of({DType::BF16, DType::F16, DType::F32});
     const std::int64_t rows = numbers.one_of<std::int64_t>({1, 2, 100}), cols = 1 + numbers.extent();
@@ -134,7 +135,7 @@ TEST(TileAccess, OfARaggedRowIsStagedOnlyForInputs) {
     const TensorView t(address(0), DType::BF16, shape, strides, kGpu);
     EXPECT_EQ(cuda::access_of({.name = "in", .role = Role::Input}, t), Access::Staged) << cols;
     for (const Role role : {Role::Output, Role::Accumulate})
-      EXPECT_EQ(cuda::access_of({.name = "out", .role = role}, t), cols % 8 == 0 ? Access::Staged : Access::Paired)
+      EXPECT_EQ(cuda::access_of({.name = "out", .role = role}, t), cols % 8 == 0 ? Access::Staged : Access::Fours)
           << cols;
   }
 }

@@ -15,8 +15,9 @@ __device__ __forceinline__ Position position_of(const Arguments& arguments, cons
                                                 bool last, bool whole) {
   const u32 thread = threadIdx.x % 128, lane = thread % 32;
   const i32 own_row = row + static_cast<i32>(thread / 32 * 16 + lane / 4), col = tile.col + in_tile;
-  return {own_row, col + static_cast<i32>(lane % 4 * 2), arguments.rows, arguments.cols, col, in_tile, last, whole,
-          false};
+  return {
+      own_row, col + static_cast<i32>(lane % 4 * 2), arguments.rows, arguments.cols, col, in_tile, last, whole, false,
+      false};
 }
 
 // The accumulators of a chunk, and its partners'.

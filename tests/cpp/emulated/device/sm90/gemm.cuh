@@ -175,6 +175,7 @@ class EmulatedTile {
                       in_tile,
                       in_tile + 16 == C::kOutputTileN,
                       col_ + C::kOutputTileN <= a.cols,
+                      false,
                       false};
     };
     float cols[kAtLeastOne<C::kCols>][2] = {};
