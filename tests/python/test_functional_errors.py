@@ -11,8 +11,11 @@ from coda_cpp import functional as CF
 
 X, W, TABLE = torch.ones(3, 8), torch.ones(4, 8), torch.ones(3, 2)
 RECORDED, PARAMETER = torch.ones(3, 8, requires_grad=True), torch.ones(4, 8, requires_grad=True)
+ADDED = torch.ones(4, 8, requires_grad=True)
+ADDED.main_grad = torch.zeros(4, 8)
 ROPE = CF.Rope(4, torch.arange(3))
-HALF_PATCHED = "convert it with torch.from_numpy"
+ANGLES = "expected positions, with or without frequencies, or cos and sin"
+CURE = "convert it with torch.from_numpy"
 
 
 @coda.epilogue
@@ -23,6 +26,12 @@ def sums(acc):
 @coda.epilogue
 def twice(row: coda.Row):
     return row * 2
+
+
+def after_an_int_head():
+    """Launches are kept by their options, and 4.0 == 4."""
+    for head in (4, 4.0):
+        CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(head=head))
 
 
 def apart(out):
@@ -95,16 +104,40 @@ ROWS = [
      lambda: CF.rmsnorm_qkv_rope(X, None, W, sizes=(1, 2, 3), rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'q' has 4 rows, expected those of q, k, v stacked, sizes [8, -2, -2]",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, sizes=(8, -2, -2), rope=ROPE)),
+    (TypeError, "rmsnorm_qkv_rope: argument 'sizes' is 4, expected a tuple of ints, the rows of q, k, v",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, sizes=4, rope=ROPE)),
+    (TypeError, "rmsnorm_qkv_rope: argument 'sizes' is (2.0, 1, 1), expected a tuple of ints, the rows of q, k, v",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, sizes=(2.0, 1, 1), rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'sizes' is given with 'k' or 'v', expected it with a stacked weight alone: leave it "
                  "out", lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, sizes=(4, 4, 4), rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'biases' has 4 entries, expected 3: of q, k and v",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, biases=[torch.ones(4)] * 4, rope=ROPE)),
     (TypeError, "rmsnorm_qkv_rope: argument 'bias' is a NoneType, expected a torch tensor",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, biases=[torch.ones(4), None, torch.ones(4)], rope=ROPE)),
-    (TypeError, "rmsnorm_qkv_rope: argument 'frequencies' is a ndarray, expected a torch tensor",
+    (TypeError, "rmsnorm_qkv_rope: argument 'rope.frequencies' is a ndarray, expected a torch tensor",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4, torch.arange(3), frequencies=np.ones(2, np.float32)))),
-    (ValueError, "rmsnorm_qkv_rope: argument 'rope' has no positions, expected positions, or cos and sin",
+    (ValueError, f"rmsnorm_qkv_rope: argument 'rope' has no angles, {ANGLES}",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=CF.Rope(4))),
+    (ValueError, f"linear_qknorm_rope: argument 'rope' has positions, cos, sin, {ANGLES}",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(cos=TABLE, sin=TABLE))),
+    (ValueError, f"linear_qknorm_rope: argument 'rope' has positions, frequencies, cos, sin, {ANGLES}",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(4, torch.arange(3), TABLE, TABLE, TABLE[0]))),
+    (ValueError, f"linear_qknorm_rope: argument 'rope' has positions, sin, {ANGLES}",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(sin=TABLE))),
+    (ValueError, f"linear_qknorm_rope: argument 'rope' has cos, {ANGLES}",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(4, cos=TABLE))),
+    (ValueError, f"linear_qknorm_rope: argument 'rope' has frequencies, cos, sin, {ANGLES}",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(4, cos=TABLE, sin=TABLE, frequencies=TABLE[0]))),
+    (ValueError, "linear_qknorm_rope: argument 'rope.frequencies' requires grad, expected a tensor outside autograd: no gradient "
+                 "by it is derived; pass its detach()",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(frequencies=TABLE[0].clone().requires_grad_()))),
+    (TypeError, "linear_qknorm_rope: argument 'rope' has head 4.0, expected an int", after_an_int_head),
+    (TypeError, "linear_qknorm_rope: argument 'rope' has width '4', expected an int",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(width="4"))),
+    (TypeError, "linear_qknorm_rope: argument 'rope' has scale None, expected a number",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(scale=None))),
+    (TypeError, "linear_qknorm_rope: argument 'rope' has base '1e4', expected a finite number above 0, such as 10000",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(base="1e4"))),
     (ValueError, "linear_qknorm_rope: argument 'rope' has base 0, expected a finite number above 0, such as 10000",
      lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE._replace(base=0))),
     (ValueError, "linear_qknorm_rope: argument 'rope' has base nan, expected a finite number above 0, such as 10000",
@@ -137,6 +170,9 @@ ROWS = [
                  "gives the loss of each token", lambda: CF.linear_cross_entropy(X, W, torch.arange(3), reduction="none")),
     (ValueError, "linear: argument 'weight' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or the "
                  "weight's dtype: main_grad=True adds its gradient to it", lambda: CF.linear(X, PARAMETER, main_grad=True)),
+    (ValueError, "linear_swiglu: arguments 'gate' and 'up' have one .main_grad, expected one each: a product adds to both at once; "
+                 "leave main_grad out where a weight is given twice",
+     lambda: CF.linear_swiglu(X, ADDED, ADDED, main_grad=True)),
     (ValueError, "linear_swiglu: argument 'gate' has none as its .main_grad, expected a tensor of shape [4, 8] and torch.float32 or "
                  "the weight's dtype: main_grad=True adds its gradient to it",
      lambda: CF.linear_swiglu(X, PARAMETER, main_grad=True)),
@@ -147,11 +183,11 @@ ROWS = [
                  "what is written into a tensor; leave it out, or call under torch.no_grad()",
      lambda: coda.gemm(RECORDED, W.T, out=torch.empty(3, 4))),
     (TypeError, f"gemm: B is a ndarray, expected a torch tensor, as other arguments are, one of which requires grad: "
-                f"{HALF_PATCHED}", lambda: coda.gemm(RECORDED, W.T.numpy())),
-    (TypeError, f"gemm: operand 'bias' is a ndarray, expected a torch tensor, as the others are: {HALF_PATCHED}",
+                f"{CURE}", lambda: coda.gemm(RECORDED, W.T.numpy())),
+    (TypeError, f"gemm: operand 'bias' is a ndarray, expected a torch tensor, as the others are: {CURE}",
      lambda: coda.gemm(RECORDED, W.T, "bias", bias=np.ones(4, np.float32))),
     (TypeError, f"gemm: A is a ndarray, expected a torch tensor, as other arguments are, one of which requires grad: "
-                f"{HALF_PATCHED}",
+                f"{CURE}",
      lambda: coda.gemm(X.numpy(), W.T.numpy(), "bias", bias=torch.ones(4, requires_grad=True))),
     (ValueError, "gemm: operand 'bia' of segment 0 is none of program 'bias', expected 'bias', 'out': did you mean 'bias'?",
      lambda: coda.gemm(RECORDED, coda.concat(W.T, W.T), "bias", bia=torch.ones(4))),

@@ -45,6 +45,24 @@ def test_a_whole_model_has_stocks_names_logits_and_gradients():
         torch.testing.assert_close(parameter.grad, theirs[name].grad, rtol=1e-4, atol=1e-5 * theirs[name].grad.abs().max().item())
 
 
+def test_frequencies_of_a_model_are_rounded_once():
+    """Of those in fp64, on the device of the tokens; positions begin anew in each row."""
+    model = nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS, rope_theta=500_000)
+    positions, frequencies = model.turns(torch.zeros(2, 3, dtype=torch.int64))
+    assert positions.tolist() == [0, 1, 2, 0, 1, 2]
+    assert torch.equal(frequencies, (500_000.0 ** (torch.arange(0, HEAD, 2).double() / -HEAD)).float())
+
+
+def test_a_whole_model_in_one_graph():
+    model = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for length in (5, 9):
+        tokens = torch.randint(VOCABULARY, (2, length))
+        loss, expected = compiled(tokens, tokens), model(tokens, tokens)
+        torch.testing.assert_close(loss, expected)
+    torch._dynamo.reset()
+
+
 def test_layers_with_biases_and_checkpoints():
     """A module goes through torch.utils.checkpoint like any other, and no bit changes."""
     layer = randomise(nn.LlamaLayer(D, F, HEADS, KV_HEADS, attention_bias=True, mlp_bias=True, activation="gelu"))
@@ -288,6 +306,8 @@ def test_under_autocast():
     (ValueError, "QKVRope: got 0 heads of 64 columns and 0 of k and v, expected heads that are a multiple of kv_heads, of an even "
                  "number of columns", lambda: nn.QKVRope(64, 0, 0)),
     (ValueError, "LlamaModel: layers is 0, expected 1 or more", lambda: nn.LlamaModel(VOCABULARY, D, F, 0, HEADS, KV_HEADS)),
+    (ValueError, "LlamaModel: rope_theta is 0, expected a finite number above 0, such as 10000",
+     lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS, rope_theta=0)),
     (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected a tensor (B, L)",
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)(torch.zeros(5, dtype=torch.int64))),
     (TypeError, "GatedMLP: eps is None, expected a number", lambda: nn.GatedMLP(D, F, eps=None)(torch.ones(2, D))),

@@ -94,9 +94,9 @@ def _places(launch: Launch, counts: tuple[int, int], mask: Mask, wanted: list[tu
 
 
 class Call(NamedTuple):
-    """What an autograd context keeps of a call beside what it saves. extents: rows and columns of an elementwise pass. into: for
-    each matrix of B, what its gradient is added to, or None; or nothing. Those are not saved: autograd would refuse what was
-    added to since, and hooks of saved tensors would hand out copies."""
+    """What an autograd context keeps of a call beside what it saves. extents: rows and columns of an elementwise pass. into:
+    for each matrix of B, what its gradient is added to, or None; or nothing. Those are not saved: autograd would refuse what
+    was added to since, and hooks of saved tensors would hand out copies."""
 
     plan: Plan
     shapes: list[torch.Size]

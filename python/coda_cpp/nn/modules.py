@@ -8,6 +8,7 @@ import functools
 import torch
 
 from .. import _core, functional
+from .._torch.frequencies import frequencies, require_base
 from ..errors import NotImplementedError, TypeError, ValueError
 from . import chain
 from .parts import part_obstacle, require_parts
@@ -204,6 +205,7 @@ class LlamaModel(torch.nn.Module):
         super().__init__()
         if layers < 1:
             raise ValueError(f"LlamaModel: layers is {layers}, expected 1 or more")
+        require_base("LlamaModel", "rope_theta is", rope_theta)
         factory = {name: layer[name] for name in ("device", "dtype") if name in layer}
         self.model = torch.nn.Module()
         self.model.embed_tokens = torch.nn.Embedding(vocabulary, d, **factory)
@@ -216,10 +218,9 @@ class LlamaModel(torch.nn.Module):
 
     def turns(self, tokens):
         """Positions (T,) of tokens (B, L), and frequencies (head/2,) in fp32."""
-        head = self.model.layers[0].options.head
-        frequencies = self.rope_theta ** -(torch.arange(0, head, 2, device=tokens.device, dtype=torch.float32) / head)
         positions = torch.arange(tokens.shape[1], device=tokens.device, dtype=torch.int32)
-        return positions.expand(tokens.shape).reshape(-1), frequencies
+        head = self.model.layers[0].options.head
+        return positions.expand(tokens.shape).reshape(-1), frequencies(float(self.rope_theta), head, tokens.device)
 
     def forward(self, tokens, targets=None):
         if not isinstance(tokens, torch.Tensor) or tokens.dim() != 2:
