@@ -14,8 +14,8 @@ TORCH = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f1
          "i32": torch.int32, "i64": torch.int64}
 #: What is raised where a gradient is differentiated.
 DIFFERENTIATED_AGAIN = (
-    "coda_cpp: a gradient is differentiated again, expected first derivatives alone: coda derives the backward of a program, not "
-    "that of its products; use PyTorch's own ops where second derivatives are needed")
+    "coda_cpp: a gradient is differentiated again, expected first derivatives alone: coda derives the backward of a program, "
+    "not that of its products; use PyTorch's own ops where second derivatives are needed")
 
 
 def generator(seed=None):

@@ -160,7 +160,7 @@ def test_mistakes_name_the_argument():
     assert refused(nn.RMSNormLinear(D, 8), torch.zeros(2, 63)) == "RMSNormLinear: argument 'x' has shape [2, 63], expected (..., 64)"
     assert refused(nn.RMSNormLinear(D, 8), [1]) == "RMSNormLinear: argument 'x' is a list, expected a torch tensor"
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), (torch.zeros(1, 5, 8),) * 2) == (
-        "QKVRope: cos has shape [1, 5, 8], expected [1 or 2, 5, 16] (B, L, head)")
+        "QKVRope: argument 'positions[0]' has shape [1, 5, 8], expected [1 or 2, 5, 16] (B, L, head)")
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(5, D), (torch.zeros(1, 5, 16),) * 2) == (
         "QKVRope: argument 'x' has shape [5, 64], expected (B, L, 64)")
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), torch.arange(5)) == (
@@ -169,6 +169,7 @@ def test_mistakes_name_the_argument():
     assert refused(head, torch.zeros(5, 63), torch.arange(5)) == "LMHeadLoss: argument 'x' has shape [5, 63], expected (..., 64)"
     assert refused(head, x, torch.arange(4)) == (
         "linear_cross_entropy: argument 'targets' has shape [4], expected [5], the leading dimensions of 'x'")
+    assert refused(head, x, [0] * 5) == "LMHeadLoss: argument 'targets' is a list, expected a torch tensor"
     assert refused(nn.LMHeadLoss(D, 50, reduction="none"), x, torch.arange(5)) == (
         "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward gives the "
         "loss of each token")
@@ -249,7 +250,7 @@ def test_parts_that_would_not_be_called(name):
     make, path, call = CALLS[name]
     x, module = torch.randn(SEQUENCES, LENGTH, D), make()
     part = module.get_submodule(path)
-    named = f"{name}: {path.removeprefix('model.layers.1.')}"
+    named = f"{name}: {path}"
     put(module, path, Adapted(part.in_features, part.out_features, bias=False))
     with pytest.raises(coda.errors.NotImplementedError) as caught:
         call(module, x)
@@ -265,11 +266,11 @@ def test_parts_that_would_not_be_called(name):
 
 def test_hooks_on_what_holds_parts():
     model, tokens = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS), torch.zeros(1, 5, dtype=torch.int64)
-    for path, named in (("model.layers.1", "model.layers.1"), ("model.layers.0.mlp", "mlp")):
+    for path in ("model.layers.1", "model.layers.0.mlp"):
         handle = model.get_submodule(path).register_forward_hook(hook)
         with pytest.raises(coda.errors.NotImplementedError) as caught:
             model(tokens)
-        assert str(caught.value) == f"LlamaModel: {named} has a hook, hook, that would not be called"
+        assert str(caught.value) == f"LlamaModel: {path} has a hook, hook, that would not be called"
         handle.remove()
     assert model(tokens).shape == (1, 5, VOCABULARY)
 
@@ -297,7 +298,8 @@ def test_under_autocast():
 
 
 @pytest.mark.parametrize("kind, text, call", [
-    (ValueError, "QKVRope: cos requires grad, expected a tensor outside autograd: no gradient by it is derived; pass its detach()",
+    (ValueError, "QKVRope: argument 'positions[0]' requires grad, expected a tensor outside autograd: no gradient by it is "
+                 "derived; pass its detach()",
      lambda: nn.QKVRope(D, HEADS, KV_HEADS)(torch.ones(1, 5, D), (torch.ones(1, 5, HEAD, requires_grad=True),) * 2)),
     (ValueError, "LlamaLayer: got 4 heads of 16 columns and 3 of k and v, expected heads that are a multiple of kv_heads, of an "
                  "even number of columns", lambda: nn.LlamaLayer(64, F, 4, 3)),

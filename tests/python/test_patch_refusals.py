@@ -182,6 +182,17 @@ def test_forwards_put_on_classes(monkeypatch, name, place, path):
     assert list(report.replaced) == (["model"] if path else [])
 
 
+def test_forwards_put_on_instances():
+    model = make_model()
+    model.forward = double.__get__(model)
+    report = coda.patch(model)
+    assert list(report.replaced) == ["model"]
+    assert report.skipped == {"LlamaForCausalLM": "loss: has a forward of its own"}
+    model = make_model()
+    model.model.forward = double.__get__(model.model)
+    assert coda.patch(model).skipped == {"model": "has a forward of its own"}
+
+
 def test_models_without_layers_and_without_memory():
     assert skipped(make_model(num_hidden_layers=0)) == {"model": "has no layers, expected one or more"}
     model, tokens = make_model(), torch.zeros(1, 4, dtype=torch.int64, device="meta")

@@ -8,6 +8,7 @@ import functools
 import torch
 
 from .. import _core, functional
+from .._torch.arguments import require_constant, require_tensor
 from .._torch.frequencies import frequencies, require_base
 from ..errors import NotImplementedError, TypeError, ValueError
 from . import chain
@@ -15,6 +16,8 @@ from .parts import part_obstacle, require_parts
 
 #: Names of activations, as configs of transformers have them, and the gates they make of gate and up.
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "gelu_new": "geglu_tanh", "relu": "reglu"}
+#: Where a decoder layer has its weights.
+LAYER_PATHS = (*chain.MLP_PATHS.values(), *chain.QKV_PATHS.values())
 
 
 def gate_of(call: str, activation: str) -> str:
@@ -28,8 +31,7 @@ def gate_of(call: str, activation: str) -> str:
 
 def _rows(call, x, width):
     """x (..., d) as (T, d)."""
-    if not isinstance(x, torch.Tensor):
-        raise TypeError(f"{call}: argument 'x' is a {type(x).__name__}, expected a torch tensor")
+    require_tensor(call, "x", x)
     if x.dim() < 1 or x.shape[-1] != width:
         raise ValueError(f"{call}: argument 'x' has shape {list(x.shape)}, expected (..., {width})")
     return x.reshape(-1, width)
@@ -55,13 +57,11 @@ def _tables(call, x, positions, head):
         raise TypeError(f"{call}: argument 'positions' is a {type(positions).__name__}, expected cos and sin, two tensors "
                         "(1 or B, L, head)")
     batch, length = x.shape[:2]
-    for name, table in zip(("cos", "sin"), positions):
-        if table.requires_grad:
-            raise ValueError(f"{call}: {name} requires grad, expected a tensor outside autograd: no gradient by it is derived; pass "
-                             "its detach()")
+    for name, table in zip(("positions[0]", "positions[1]"), positions):
+        require_constant(call, name, table)
         if table.dim() != 3 or table.shape[0] not in (1, batch) or tuple(table.shape[1:]) != (length, head):
-            raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] "
-                             "(B, L, head)")
+            raise ValueError(f"{call}: argument '{name}' has shape {list(table.shape)}, expected "
+                             f"[1 or {batch}, {length}, {head}] (B, L, head)")
     return tuple(chain.table_rows(table, batch) for table in positions)
 
 
@@ -75,8 +75,9 @@ class RMSNormLinear(torch.nn.Module):
 
     def forward(self, x):
         rows = _rows("RMSNormLinear", x, self.linear.in_features)
-        weights = _weights("RMSNormLinear", self, {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"})
-        out = chain.Options("RMSNormLinear", "swiglu", 0, self.norm.eps).run(None, rows, weights)["out"]
+        paths = {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"}
+        options = chain.Options("RMSNormLinear", "swiglu", 0, self.norm.eps)
+        out = options.run(None, rows, _weights("RMSNormLinear", self, paths))["out"]
         return out.view(*x.shape[:-1], out.shape[-1])
 
 
@@ -145,6 +146,7 @@ class LMHeadLoss(torch.nn.Module):
 
     def forward(self, x, targets):
         require_parts("LMHeadLoss", self, ("norm.weight", "lm_head.weight"))
+        require_tensor("LMHeadLoss", "targets", targets)
         h = functional.rmsnorm(_rows("LMHeadLoss", x, self.lm_head.in_features), self.norm.weight, eps=self.norm.eps)
         return functional.linear_cross_entropy(h, self.lm_head.weight, targets.reshape(-1), ignore_index=self.ignore_index,
                                                reduction=self.reduction)
@@ -176,6 +178,7 @@ class LlamaLayer(torch.nn.Module):
 
     def forward(self, x, positions):
         rows = _rows("LlamaLayer", x, self.mlp.gate_proj.in_features)
+        require_parts("LlamaLayer", self, LAYER_PATHS)
         return run_layers([self], x, rows, _tables("LlamaLayer", x, positions, self.options.head), self.options)
 
 
@@ -189,8 +192,6 @@ def run_layers(layers, x, rows, turns, options):
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
         return out.transpose(1, 2).reshape(len(rows), width).to(rows.dtype)  # another under autocast
 
-    for layer in layers:
-        require_parts(options.call, layer, (*chain.MLP_PATHS.values(), *chain.QKV_PATHS.values()))
     return chain.run_layers(layers, rows, turns, [attend] * len(layers), options).view(x.shape)
 
 
@@ -230,6 +231,7 @@ class LlamaModel(torch.nn.Module):
         for index, layer in enumerate(self.model.layers):
             if reason := part_obstacle(layer, "LlamaLayer"):
                 raise NotImplementedError(f"LlamaModel: model.layers.{index} {reason}")
+            require_parts("LlamaModel", layer, LAYER_PATHS, f"model.layers.{index}.")
         layers, x = list(self.model.layers), self.model.embed_tokens(tokens)
         options = dataclasses.replace(layers[0].options, call="LlamaModel", angles="frequency")
         x = run_layers(layers, x, x.flatten(0, 1), self.turns(tokens), options)
