@@ -310,7 +310,9 @@ def test_under_autocast():
     (ValueError, "LlamaModel: layers is 0, expected 1 or more", lambda: nn.LlamaModel(VOCABULARY, D, F, 0, HEADS, KV_HEADS)),
     (ValueError, "LlamaModel: rope_theta is 0, expected a finite number above 0, such as 10000",
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS, rope_theta=0)),
-    (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected a tensor (B, L)",
+    (TypeError, "LlamaModel: argument 'tokens' is a list, expected a torch tensor",
+     lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)([[0]])),
+    (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected (B, L)",
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)(torch.zeros(5, dtype=torch.int64))),
     (TypeError, "GatedMLP: eps is None, expected a number", lambda: nn.GatedMLP(D, F, eps=None)(torch.ones(2, D))),
 ], ids=lambda value: value[:30] if isinstance(value, str) else "")

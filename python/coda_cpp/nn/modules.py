@@ -1,4 +1,9 @@
-"""Modules with the parameter names of transformers' own, forward and backward on segments (segment.py)."""
+"""Modules with the parameter names of transformers' own, forward and backward on segments (segment.py).
+
+x and weights are f32 (on a CPU), bf16 or f16, of one dtype on one device; results have that dtype. Norms and biases may have
+another. Errors name the module: TypeError and ValueError for arguments and weights that do not fit, NotImplementedError for
+parts that would have to be called (parts.py), in transforms of torch.func and for gradients of gradients.
+"""
 
 from __future__ import annotations
 
@@ -132,8 +137,8 @@ class QKVRope(torch.nn.Module):
 
 
 class LMHeadLoss(torch.nn.Module):
-    """Cross entropy of lm_head(norm(x)) with targets, a scalar in fp32: x (..., d), targets (...,) int64. The logits are
-    never whole; nothing waits for a GPU.
+    """Cross entropy of lm_head(norm(x)) with targets, a scalar in fp32: x (..., d), targets (...,) int64 or int32. The logits
+    are never whole; nothing waits for a GPU.
 
     Parameters: norm.weight, lm_head.weight (vocabulary, d). reduction: 'mean' or 'sum'.
     """
@@ -198,8 +203,9 @@ def run_layers(layers, x, rows, turns, options):
 class LlamaModel(torch.nn.Module):
     """A causal language model under the state_dict names of transformers' LlamaForCausalLM, without transformers.
 
-    forward(tokens (B, L)) gives logits (B, L, vocabulary); forward(tokens, targets) the loss, whose logits are never
-    whole. Position t predicts targets[:, t]. layer: options of LlamaLayer.
+    forward(tokens (B, L)) gives logits (B, L, vocabulary); forward(tokens, targets (B, L)) the mean loss in fp32, whose
+    logits are never whole: position t predicts targets[:, t], and -100 counts for nothing. Both int64 or int32. layer:
+    options of LlamaLayer, and device and dtype.
     """
 
     def __init__(self, vocabulary, d, f, layers, heads, kv_heads, rope_theta=10000.0, eps=1e-6, tied=False, **layer):
@@ -224,9 +230,9 @@ class LlamaModel(torch.nn.Module):
         return positions.expand(tokens.shape).reshape(-1), frequencies(float(self.rope_theta), head, tokens.device)
 
     def forward(self, tokens, targets=None):
-        if not isinstance(tokens, torch.Tensor) or tokens.dim() != 2:
-            got = f"shape {list(tokens.shape)}" if isinstance(tokens, torch.Tensor) else f"type {type(tokens).__name__}"
-            raise ValueError(f"LlamaModel: argument 'tokens' has {got}, expected a tensor (B, L)")
+        require_tensor("LlamaModel", "tokens", tokens)
+        if tokens.dim() != 2:
+            raise ValueError(f"LlamaModel: argument 'tokens' has shape {list(tokens.shape)}, expected (B, L)")
         require_parts("LlamaModel", self, ("model.norm.weight", "lm_head.weight"))
         for index, layer in enumerate(self.model.layers):
             if reason := part_obstacle(layer, "LlamaLayer"):
