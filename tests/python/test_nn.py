@@ -1,6 +1,5 @@
 """coda_cpp.nn: modules against the same in torch and in fp64, under transformers' names; the custom ops behind them."""
 
-import copy
 import functools
 
 import pytest
@@ -171,8 +170,8 @@ def test_mistakes_name_the_argument():
         "linear_cross_entropy: argument 'targets' has shape [4], expected [5], the leading dimensions of 'x'")
     assert refused(head, x, [0] * 5) == "LMHeadLoss: argument 'targets' is a list, expected a torch tensor"
     assert refused(nn.LMHeadLoss(D, 50, reduction="none"), x, torch.arange(5)) == (
-        "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward gives the "
-        "loss of each token")
+        "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward gives "
+        "the loss of each token")
 
 
 def other_weight(module, path, **changes):
@@ -199,8 +198,8 @@ def test_weights_that_do_not_fit():
                                            ("GatedMLP", "down", mlp, "down_proj.weight", ()),
                                            ("QKVRope", "k", qkv, "k_proj.weight", (tables,)),
                                            ("LlamaLayer", "o", layer, "self_attn.o_proj.weight", (tables,))):
-        refused(TypeError, f"{name}: argument 'x' is float32 and weight '{weight}' bfloat16, expected one dtype: convert one of "
-                "them", other_weight(make(), path, dtype=torch.bfloat16), *more)
+        refused(TypeError, f"{name}: argument 'x' is float32 and weight '{weight}' bfloat16, expected one dtype: convert one "
+                "of them", other_weight(make(), path, dtype=torch.bfloat16), *more)
         refused(ValueError, f"{name}: argument 'x' is on cpu and weight '{weight}' on meta, expected one device: move one of "
                 "them", other_weight(make(), path, device="meta"), *more)
     refused(ValueError, "RMSNormLinear: norm_linear: weight has shape [8, 65], expected [any, 64] (n, d, the width of the stream)",
@@ -301,12 +300,12 @@ def test_under_autocast():
     (ValueError, "QKVRope: argument 'positions[0]' requires grad, expected a tensor outside autograd: no gradient by it is "
                  "derived; pass its detach()",
      lambda: nn.QKVRope(D, HEADS, KV_HEADS)(torch.ones(1, 5, D), (torch.ones(1, 5, HEAD, requires_grad=True),) * 2)),
-    (ValueError, "LlamaLayer: got 4 heads of 16 columns and 3 of k and v, expected heads that are a multiple of kv_heads, of an "
-                 "even number of columns", lambda: nn.LlamaLayer(64, F, 4, 3)),
-    (ValueError, "QKVRope: got 4 heads of 7 columns and 2 of k and v, expected heads that are a multiple of kv_heads, of an even "
-                 "number of columns", lambda: nn.QKVRope(64, 4, 2, head=7)),
-    (ValueError, "QKVRope: got 0 heads of 64 columns and 0 of k and v, expected heads that are a multiple of kv_heads, of an even "
-                 "number of columns", lambda: nn.QKVRope(64, 0, 0)),
+    (ValueError, "LlamaLayer: got 4 heads of 16 columns and 3 of k and v, expected heads that are a multiple of kv_heads, of "
+                 "an even number of columns", lambda: nn.LlamaLayer(64, F, 4, 3)),
+    (ValueError, "QKVRope: got 4 heads of 7 columns and 2 of k and v, expected heads that are a multiple of kv_heads, of an "
+                 "even number of columns", lambda: nn.QKVRope(64, 4, 2, head=7)),
+    (ValueError, "QKVRope: got 0 heads of 64 columns and 0 of k and v, expected heads that are a multiple of kv_heads, of an "
+                 "even number of columns", lambda: nn.QKVRope(64, 0, 0)),
     (ValueError, "LlamaModel: layers is 0, expected 1 or more", lambda: nn.LlamaModel(VOCABULARY, D, F, 0, HEADS, KV_HEADS)),
     (ValueError, "LlamaModel: rope_theta is 0, expected a finite number above 0, such as 10000",
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS, rope_theta=0)),

@@ -312,8 +312,8 @@ def test_half_patched_models():
     torch.testing.assert_close(step(model, batch)[0], expected)
     with pytest.raises(ValueError) as caught:
         coda.unpatch(model)
-    assert str(caught.value) == ("unpatch: the forward of LlamaForCausalLM was replaced after patch, expected coda's: undo what "
-                                 "came later first")
+    assert str(caught.value) == ("unpatch: the forward of LlamaForCausalLM was replaced after patch, expected coda's: undo "
+                                 "what came later first")
     del model.forward
     torch.testing.assert_close(step(model, batch)[0], expected)
     coda.unpatch(model)
