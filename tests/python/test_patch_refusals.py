@@ -247,12 +247,14 @@ def test_calls_that_go_to_the_stock_forward():
         assert model(tokens).logits.dtype == torch.bfloat16
     out = model(**batch, logits_to_keep=0)
     assert out.logits is None
+    assert model(**batch, logits_to_keep=tokens.shape[1]).logits.shape[:2] == tokens.shape
     handle = model.model.layers[1].mlp.register_forward_hook(note)
     model(**batch)
     handle.remove()
     assert report.calls_left_stock == {
         "output_hidden_states is asked for": 1, "output_attentions is asked for": 1,
         "autocast is on: load the model in the dtype it computes in": 1,
+        "loss: logits_to_keep is given with labels, and counts logits": 1,
         "layers.1.mlp has a hook, note, that would not be called": 1}
     assert "  1  autocast is on: load the model in the dtype it computes in" in str(report)
     assert model(**batch).logits is None
