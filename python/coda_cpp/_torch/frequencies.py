@@ -21,8 +21,8 @@ def require_base(call: str, place: str, base: object) -> None:
 
 
 def frequencies(base: float, width: int, device: torch.device) -> torch.Tensor:
-    """base^(-2p/width) for p < width/2, each made in double and rounded once to f32: a program's own arithmetic, all of it in
-    f32, would be eight times as far off."""
+    """base^(-2p/width), (width/2,) f32, each made in double and rounded once: a program's own arithmetic, all of it in f32,
+    would be eight times as far off. It is kept and shared: not to be written."""
     if torch.compiler.is_dynamo_compiling():
         # torch.compile does not know whether a constant requires grad: what is detached does not.
         return _constant(base.hex(), settled(width), device).detach()
