@@ -50,7 +50,8 @@ class Check:
     def __str__(self):
         width = max(len(row.name) for row in self.rows)
         lines = [f"{'against fp64':{width}}  {'ours':>8}  {'stock':>8}  ratio"]
-        return "\n".join(lines + [f"{row.name:{width}}  {row.ours:8.2e}  {row.stock:8.2e}  {row.ratio:5.2f}" for row in self.rows])
+        lines += [f"{row.name:{width}}  {row.ours:8.2e}  {row.stock:8.2e}  {row.ratio:5.2f}" for row in self.rows]
+        return "\n".join(lines)
 
     def __rich__(self):
         from rich.table import Table
@@ -65,8 +66,9 @@ class Check:
 def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     """Runs one training step of copies of `model`, patched, stock and in fp64, and compares them.
 
-    model: as patch takes, patched or not; it is not touched. batch: tokens (B, L), or keyword arguments of the model, as a
-    tokenizer gives them; without labels the tokens are their own. Takes memory for three more models, one of them in fp64.
+    model: as patch takes, patched or not; it is not touched. batch: tokens (B, L) int64 or int32, or keyword arguments of the
+    model with them as `input_ids`, as a tokenizer gives them; without `labels` the tokens are their own. Takes memory for
+    three more models, one of them in fp64. Grad mode and inference mode of the caller do not matter.
 
     Raises TypeError for a model that is no torch module and a batch that is neither, ValueError for a step without loss or
     gradient, NotImplementedError where nothing can be patched or the stock forward takes the call.
@@ -92,14 +94,15 @@ def _keywords(batch):
     if isinstance(batch, torch.Tensor):
         batch = {"input_ids": batch}
     if not isinstance(batch, collections.abc.Mapping) or "input_ids" not in batch:
-        raise TypeError(f"check: argument 'batch' is a {type(batch).__name__}, expected a tensor of tokens (B, L) or a dict with "
-                        "'input_ids'")
+        raise TypeError(f"check: argument 'batch' is a {type(batch).__name__}, expected a tensor of tokens (B, L) or a dict "
+                        "with 'input_ids'")
     tokens = batch["input_ids"]
     if not isinstance(tokens, torch.Tensor) or tokens.dtype not in (torch.int32, torch.int64):
         got = tokens.dtype if isinstance(tokens, torch.Tensor) else f"a {type(tokens).__name__}"
         raise TypeError(f"check: 'input_ids' of argument 'batch' is {got}, expected a tensor of torch.int64 or torch.int32")
     if tokens.dim() != 2 or tokens.numel() == 0:
-        raise ValueError(f"check: 'input_ids' of argument 'batch' has shape {list(tokens.shape)}, expected (B, L), both above 0")
+        raise ValueError(f"check: 'input_ids' of argument 'batch' has shape {list(tokens.shape)}, expected (B, L), both above "
+                         "0")
     return {"labels": tokens.long(), "use_cache": False, **batch, "return_dict": True}
 
 
@@ -116,8 +119,8 @@ def _step(model, batch):
     loss = getattr(model(**batch), "loss", None)
     if loss is None or not loss.requires_grad:
         got = "no loss" if loss is None else "a loss without gradient"
-        raise ValueError(f"check: {type(model).__name__} gives {got}, expected a training step: pass a model with a loss, labels "
-                         "and parameters that require grad")
+        raise ValueError(f"check: {type(model).__name__} gives {got}, expected a training step: pass a model with a loss, "
+                         "labels and parameters that require grad")
     loss.backward()
     for handle in handles:
         handle.remove()

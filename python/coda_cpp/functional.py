@@ -19,7 +19,6 @@ CPU; ImportError without a torch that fits.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple, Sequence
 
 from . import _torch  # first: says what is wrong with a torch that does not fit
@@ -27,7 +26,8 @@ import torch
 
 from ._torch import launches, ops  # ops: registers them
 from ._torch.arguments import Factors, Stack, expanded, require_tensor
-from ._torch.frequencies import frequencies
+from ._torch.constants import INTEGER, NUMBER
+from ._torch.frequencies import frequencies, require_base
 from ._torch.launch import Launch
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
@@ -35,7 +35,8 @@ from .gemm import elementwise, gemm
 
 __all__ = ["NormedStream", "Rope", "elementwise", "gemm", "linear", "linear_act", "linear_cross_entropy",
            "linear_cross_entropy_forward", "linear_geglu", "linear_qknorm_rope", "linear_residual_rmsnorm",
-           "linear_sigmoid", "linear_swiglu", "normed_stream", "rmsnorm", "rmsnorm_linear", "rmsnorm_qkv_rope", "rmsnorm_swiglu"]
+           "linear_sigmoid", "linear_swiglu", "normed_stream", "rmsnorm", "rmsnorm_linear", "rmsnorm_qkv_rope",
+           "rmsnorm_swiglu"]
 
 Tensor = torch.Tensor
 _PAIR = Stack(("gate", "up"))
@@ -55,9 +56,9 @@ class Rope(NamedTuple):
     """A rotary embedding. head: columns of a head; width: rotated ones at its start, 0 for all. Pairs are halves of the
     width, as in Hugging Face LLaMA, or neighbours (`interleaved`), as in GPT-J.
 
-    Angles are positions * base^(-2p/width), or positions * frequencies[p], or come as cos and sin. positions: (...), of an
-    integer dtype or f32; frequencies: (width/2,); cos and sin: (..., width/2); missing leading dimensions are repeated.
-    scale multiplies cos and sin. None of them gets a gradient."""
+    Angles are positions * base^(-2p/width), or positions * frequencies[p], whatever the base, or come as cos and sin alone.
+    positions: (...), of an integer dtype or f32; frequencies: (width/2,) f32; cos and sin: (..., width/2); missing leading
+    dimensions are repeated. scale multiplies cos and sin. None of them gets a gradient."""
 
     head: int
     positions: Tensor | None = None
@@ -162,7 +163,8 @@ def rmsnorm_qkv_rope(x: Tensor | NormedStream, norm_weight: Tensor | None, q: Te
     all three stacked, and `sizes` their rows. biases: of q, k and v. x may be a NormedStream; norm_weight is then None."""
     call = "rmsnorm_qkv_rope"
     if sizes is not None and (k is not None or v is not None):
-        raise ValueError(f"{call}: argument 'sizes' is given with 'k' or 'v', expected it with a stacked weight alone: leave it out")
+        raise ValueError(f"{call}: argument 'sizes' is given with 'k' or 'v', expected it with a stacked weight alone: leave "
+                         "it out")
     if biases is not None and len(biases) != 3:
         raise ValueError(f"{call}: argument 'biases' has {len(biases)} entries, expected 3: of q, k and v")
     weights, stack = ({"q": q, "k": k, "v": v}, None) if k is not None else _stacked(call, q, sizes)
@@ -248,33 +250,45 @@ def _entered(factors: Factors, norm_weight: Tensor | None, one_plus: bool) -> tu
 
 def _require_norm(factors: Factors, norm_weight: Tensor | None) -> None:
     if factors.depth == 0:
-        raise ValueError(f"{factors.call}: argument 'x' has shape {list(factors.given.shape)}, expected (..., K) with K above 0: a "
-                         "norm is a mean over K")
-    if norm_weight is not None:
-        require_tensor(factors.call, "norm_weight", norm_weight)
-    if norm_weight is not None and norm_weight.shape != (factors.depth,):
+        raise ValueError(f"{factors.call}: argument 'x' has shape {list(factors.given.shape)}, expected (..., K) with K above "
+                         "0: a norm is a mean over K")
+    if norm_weight is None:
+        return
+    require_tensor(factors.call, "norm_weight", norm_weight)
+    if norm_weight.shape != (factors.depth,):
         raise ValueError(f"{factors.call}: argument 'norm_weight' has shape {list(norm_weight.shape)}, expected "
                          f"[{factors.depth}], the last dimension of 'x'")
 
 
 def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dict[str, Tensor]]:
     """The options of a rotated program, the values of launches.ROPE, and its operands by name."""
-    if not isinstance(rope, Rope):
-        raise TypeError(f"{call}: argument 'rope' is a {type(rope).__name__}, expected a functional.Rope")
-    source, names = ("table", ("cos", "sin")) if rope.cos is not None else ("frequency", ("positions",))
-    angles = {}
-    for name in names:
-        tensor = getattr(rope, name)
-        if tensor is None:
-            raise ValueError(f"{call}: argument 'rope' has no {name}, expected positions, or cos and sin")
-        angles[name] = expanded(call, f"rope.{name}", tensor, factors.x.shape[:-1], 0 if name == "positions" else 1)
-    if source == "frequency":
-        angles["frequencies"] = rope.frequencies if rope.frequencies is not None else _frequencies(call, rope, factors.x)
+    _require_rope(call, rope)
+    leading = factors.x.shape[:-1]
+    if rope.cos is not None:
+        source = "table"
+        angles = {name: expanded(call, f"rope.{name}", getattr(rope, name), leading, 1) for name in ("cos", "sin")}
+    else:
+        source, given = "frequency", rope.frequencies
+        angles = {"positions": expanded(call, "rope.positions", rope.positions, leading, 0),
+                  "frequencies": expanded(call, "rope.frequencies", given, torch.Size(), 1) if given is not None
+                  else frequencies(float(rope.base), rope.width or rope.head, factors.x.device)}
     return (rope.head, rope.width, rope.interleaved, source, float(rope.scale)), angles
 
 
-def _frequencies(call: str, rope: Rope, x: Tensor) -> Tensor:
-    base = float(rope.base)
-    if not 0 < base < math.inf:
-        raise ValueError(f"{call}: argument 'rope' has base {base:g}, expected a finite number above 0, such as 10000")
-    return frequencies(base, rope.width or rope.head, x.device)
+def _require_rope(call: str, rope: Rope) -> None:
+    if not isinstance(rope, Rope):
+        raise TypeError(f"{call}: argument 'rope' is a {type(rope).__name__}, expected a functional.Rope")
+    for name, value in (("head", rope.head), ("width", rope.width)):
+        if not isinstance(value, INTEGER):
+            raise TypeError(f"{call}: argument 'rope' has {name} {value!r}, expected an int")
+    if not isinstance(rope.scale, NUMBER):
+        raise TypeError(f"{call}: argument 'rope' has scale {rope.scale!r}, expected a number")
+    require_base(call, "argument 'rope' has base", rope.base)
+    if rope.cos is None and rope.sin is None:
+        is_clear = rope.positions is not None
+    else:
+        is_clear = rope.cos is not None and rope.sin is not None and rope.positions is None and rope.frequencies is None
+    if not is_clear:
+        given = [name for name in ("positions", "frequencies", "cos", "sin") if getattr(rope, name) is not None]
+        raise ValueError(f"{call}: argument 'rope' has {', '.join(given) or 'no angles'}, expected positions, with or without "
+                         "frequencies, or cos and sin")

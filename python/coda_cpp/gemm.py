@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from . import _core, epilogues
 from .epilogue import Epilogue

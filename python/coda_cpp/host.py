@@ -64,8 +64,8 @@ def require_torch(asked: str) -> None:
     """Imports torch. Raises ImportError that names what was asked for where it is missing or too old."""
     versions = VERSIONS["torch"]
     if importlib.util.find_spec("torch") is None:
-        raise ImportError(f"{asked}: torch is not installed, expected {versions}: {versions.cure('torch')}; without it coda_cpp "
-                          "runs on numpy arrays")
+        raise ImportError(f"{asked}: torch is not installed, expected {versions}: {versions.cure('torch')}; without it "
+                          "coda_cpp runs on numpy arrays")
     import torch
 
     if fault := misfit("torch", torch.__version__):

@@ -12,6 +12,10 @@ DTYPES = {"f32": np.dtype(np.float32), "bf16": BF16, "f16": np.dtype(np.float16)
 ROUNDING = {"f64": 2.0**-53, "f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}
 TORCH = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16,
          "i32": torch.int32, "i64": torch.int64}
+#: What is raised where a gradient is differentiated.
+DIFFERENTIATED_AGAIN = (
+    "coda_cpp: a gradient is differentiated again, expected first derivatives alone: coda derives the backward of a program, "
+    "not that of its products; use PyTorch's own ops where second derivatives are needed")
 
 
 def generator(seed=None):

@@ -93,15 +93,16 @@ def test_refusals():
                                  "'input_ids'")
     tokens = torch.zeros(1, 4, dtype=torch.int64)
     for kind, model, batch, text in (
-        (TypeError, make_model(), tokens.float(), "check: 'input_ids' of argument 'batch' is torch.float32, expected a tensor of "
-                                                  "torch.int64 or torch.int32"),
-        (TypeError, make_model(), {"input_ids": [[1]]}, "check: 'input_ids' of argument 'batch' is a list, expected a tensor of "
-                                                        "torch.int64 or torch.int32"),
-        (ValueError, make_model(), tokens[0], "check: 'input_ids' of argument 'batch' has shape [4], expected (B, L), both above 0"),
-        (ValueError, make_model().model, tokens, "check: LlamaModel gives no loss, expected a training step: pass a model with a "
-                                                 "loss, labels and parameters that require grad"),
-        (ValueError, make_model().requires_grad_(False), tokens, "check: LlamaForCausalLM gives a loss without gradient, expected "
-         "a training step: pass a model with a loss, labels and parameters that require grad"),
+        (TypeError, make_model(), tokens.float(), "check: 'input_ids' of argument 'batch' is torch.float32, expected a tensor "
+                                                  "of torch.int64 or torch.int32"),
+        (TypeError, make_model(), {"input_ids": [[1]]}, "check: 'input_ids' of argument 'batch' is a list, expected a tensor "
+                                                        "of torch.int64 or torch.int32"),
+        (ValueError, make_model(), tokens[0],
+         "check: 'input_ids' of argument 'batch' has shape [4], expected (B, L), both above 0"),
+        (ValueError, make_model().model, tokens, "check: LlamaModel gives no loss, expected a training step: pass a model with "
+                                                 "a loss, labels and parameters that require grad"),
+        (ValueError, make_model().requires_grad_(False), tokens, "check: LlamaForCausalLM gives a loss without gradient, "
+         "expected a training step: pass a model with a loss, labels and parameters that require grad"),
         (NotImplementedError, make_model(), {"input_ids": tokens, "output_hidden_states": True},
          "check: the call is left to the stock forward: output_hidden_states is asked for")):
         with pytest.raises(kind) as caught:
@@ -109,5 +110,5 @@ def test_refusals():
         assert str(caught.value) == text
     with pytest.raises(NotImplementedError) as caught:
         coda.check(make_model(attention_dropout=0.5), torch.zeros(1, 4, dtype=torch.int64))
-    assert str(caught.value) == ("patch: nothing is replaced: model attention_dropout is 0.5, expected 0: dropout is left to the "
-                                 "stock model")
+    assert str(caught.value) == ("patch: nothing is replaced: model attention_dropout is 0.5, expected 0: dropout is left to "
+                                 "the stock model")

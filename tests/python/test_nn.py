@@ -1,6 +1,5 @@
 """coda_cpp.nn: modules against the same in torch and in fp64, under transformers' names; the custom ops behind them."""
 
-import copy
 import functools
 
 import pytest
@@ -43,6 +42,24 @@ def test_a_whole_model_has_stocks_names_logits_and_gradients():
     theirs = dict(stock.named_parameters())
     for name, parameter in ours.named_parameters():
         torch.testing.assert_close(parameter.grad, theirs[name].grad, rtol=1e-4, atol=1e-5 * theirs[name].grad.abs().max().item())
+
+
+def test_frequencies_of_a_model_are_rounded_once():
+    """Of those in fp64, on the device of the tokens; positions begin anew in each row."""
+    model = nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS, rope_theta=500_000)
+    positions, frequencies = model.turns(torch.zeros(2, 3, dtype=torch.int64))
+    assert positions.tolist() == [0, 1, 2, 0, 1, 2]
+    assert torch.equal(frequencies, (500_000.0 ** (torch.arange(0, HEAD, 2).double() / -HEAD)).float())
+
+
+def test_a_whole_model_in_one_graph():
+    model = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for length in (5, 9):
+        tokens = torch.randint(VOCABULARY, (2, length))
+        loss, expected = compiled(tokens, tokens), model(tokens, tokens)
+        torch.testing.assert_close(loss, expected)
+    torch._dynamo.reset()
 
 
 def test_layers_with_biases_and_checkpoints():
@@ -142,7 +159,7 @@ def test_mistakes_name_the_argument():
     assert refused(nn.RMSNormLinear(D, 8), torch.zeros(2, 63)) == "RMSNormLinear: argument 'x' has shape [2, 63], expected (..., 64)"
     assert refused(nn.RMSNormLinear(D, 8), [1]) == "RMSNormLinear: argument 'x' is a list, expected a torch tensor"
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), (torch.zeros(1, 5, 8),) * 2) == (
-        "QKVRope: cos has shape [1, 5, 8], expected [1 or 2, 5, 16] (B, L, head)")
+        "QKVRope: argument 'positions[0]' has shape [1, 5, 8], expected [1 or 2, 5, 16] (B, L, head)")
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(5, D), (torch.zeros(1, 5, 16),) * 2) == (
         "QKVRope: argument 'x' has shape [5, 64], expected (B, L, 64)")
     assert refused(nn.QKVRope(D, HEADS, KV_HEADS), torch.zeros(2, 5, D), torch.arange(5)) == (
@@ -151,9 +168,10 @@ def test_mistakes_name_the_argument():
     assert refused(head, torch.zeros(5, 63), torch.arange(5)) == "LMHeadLoss: argument 'x' has shape [5, 63], expected (..., 64)"
     assert refused(head, x, torch.arange(4)) == (
         "linear_cross_entropy: argument 'targets' has shape [4], expected [5], the leading dimensions of 'x'")
+    assert refused(head, x, [0] * 5) == "LMHeadLoss: argument 'targets' is a list, expected a torch tensor"
     assert refused(nn.LMHeadLoss(D, 50, reduction="none"), x, torch.arange(5)) == (
-        "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward gives the "
-        "loss of each token")
+        "linear_cross_entropy: argument 'reduction' is 'none', expected 'mean' or 'sum': linear_cross_entropy_forward gives "
+        "the loss of each token")
 
 
 def other_weight(module, path, **changes):
@@ -180,8 +198,8 @@ def test_weights_that_do_not_fit():
                                            ("GatedMLP", "down", mlp, "down_proj.weight", ()),
                                            ("QKVRope", "k", qkv, "k_proj.weight", (tables,)),
                                            ("LlamaLayer", "o", layer, "self_attn.o_proj.weight", (tables,))):
-        refused(TypeError, f"{name}: argument 'x' is float32 and weight '{weight}' bfloat16, expected one dtype: convert one of "
-                "them", other_weight(make(), path, dtype=torch.bfloat16), *more)
+        refused(TypeError, f"{name}: argument 'x' is float32 and weight '{weight}' bfloat16, expected one dtype: convert one "
+                "of them", other_weight(make(), path, dtype=torch.bfloat16), *more)
         refused(ValueError, f"{name}: argument 'x' is on cpu and weight '{weight}' on meta, expected one device: move one of "
                 "them", other_weight(make(), path, device="meta"), *more)
     refused(ValueError, "RMSNormLinear: norm_linear: weight has shape [8, 65], expected [any, 64] (n, d, the width of the stream)",
@@ -231,7 +249,7 @@ def test_parts_that_would_not_be_called(name):
     make, path, call = CALLS[name]
     x, module = torch.randn(SEQUENCES, LENGTH, D), make()
     part = module.get_submodule(path)
-    named = f"{name}: {path.removeprefix('model.layers.1.')}"
+    named = f"{name}: {path}"
     put(module, path, Adapted(part.in_features, part.out_features, bias=False))
     with pytest.raises(coda.errors.NotImplementedError) as caught:
         call(module, x)
@@ -247,11 +265,11 @@ def test_parts_that_would_not_be_called(name):
 
 def test_hooks_on_what_holds_parts():
     model, tokens = nn.LlamaModel(VOCABULARY, D, F, 2, HEADS, KV_HEADS), torch.zeros(1, 5, dtype=torch.int64)
-    for path, named in (("model.layers.1", "model.layers.1"), ("model.layers.0.mlp", "mlp")):
+    for path in ("model.layers.1", "model.layers.0.mlp"):
         handle = model.get_submodule(path).register_forward_hook(hook)
         with pytest.raises(coda.errors.NotImplementedError) as caught:
             model(tokens)
-        assert str(caught.value) == f"LlamaModel: {named} has a hook, hook, that would not be called"
+        assert str(caught.value) == f"LlamaModel: {path} has a hook, hook, that would not be called"
         handle.remove()
     assert model(tokens).shape == (1, 5, VOCABULARY)
 
@@ -279,16 +297,21 @@ def test_under_autocast():
 
 
 @pytest.mark.parametrize("kind, text, call", [
-    (ValueError, "QKVRope: cos requires grad, expected a tensor outside autograd: no gradient by it is derived; pass its detach()",
+    (ValueError, "QKVRope: argument 'positions[0]' requires grad, expected a tensor outside autograd: no gradient by it is "
+                 "derived; pass its detach()",
      lambda: nn.QKVRope(D, HEADS, KV_HEADS)(torch.ones(1, 5, D), (torch.ones(1, 5, HEAD, requires_grad=True),) * 2)),
-    (ValueError, "LlamaLayer: got 4 heads of 16 columns and 3 of k and v, expected heads that are a multiple of kv_heads, of an "
-                 "even number of columns", lambda: nn.LlamaLayer(64, F, 4, 3)),
-    (ValueError, "QKVRope: got 4 heads of 7 columns and 2 of k and v, expected heads that are a multiple of kv_heads, of an even "
-                 "number of columns", lambda: nn.QKVRope(64, 4, 2, head=7)),
-    (ValueError, "QKVRope: got 0 heads of 64 columns and 0 of k and v, expected heads that are a multiple of kv_heads, of an even "
-                 "number of columns", lambda: nn.QKVRope(64, 0, 0)),
+    (ValueError, "LlamaLayer: got 4 heads of 16 columns and 3 of k and v, expected heads that are a multiple of kv_heads, of "
+                 "an even number of columns", lambda: nn.LlamaLayer(64, F, 4, 3)),
+    (ValueError, "QKVRope: got 4 heads of 7 columns and 2 of k and v, expected heads that are a multiple of kv_heads, of an "
+                 "even number of columns", lambda: nn.QKVRope(64, 4, 2, head=7)),
+    (ValueError, "QKVRope: got 0 heads of 64 columns and 0 of k and v, expected heads that are a multiple of kv_heads, of an "
+                 "even number of columns", lambda: nn.QKVRope(64, 0, 0)),
     (ValueError, "LlamaModel: layers is 0, expected 1 or more", lambda: nn.LlamaModel(VOCABULARY, D, F, 0, HEADS, KV_HEADS)),
-    (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected a tensor (B, L)",
+    (ValueError, "LlamaModel: rope_theta is 0, expected a finite number above 0, such as 10000",
+     lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS, rope_theta=0)),
+    (TypeError, "LlamaModel: argument 'tokens' is a list, expected a torch tensor",
+     lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)([[0]])),
+    (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected (B, L)",
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)(torch.zeros(5, dtype=torch.int64))),
     (TypeError, "GatedMLP: eps is None, expected a number", lambda: nn.GatedMLP(D, F, eps=None)(torch.ones(2, D))),
 ], ids=lambda value: value[:30] if isinstance(value, str) else "")

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from patched import draw_batch, exact_step, expect_no_worse, gradients_equal, main_gradients, make_model, step, with_main_gradients
+from patched import (draw_batch, exact_step, expect_no_worse, gradients_equal, main_gradients, make_model, step,
+                     with_main_gradients)
 
 
 def summed(model, batches):

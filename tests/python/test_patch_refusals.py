@@ -182,6 +182,17 @@ def test_forwards_put_on_classes(monkeypatch, name, place, path):
     assert list(report.replaced) == (["model"] if path else [])
 
 
+def test_forwards_put_on_instances():
+    model = make_model()
+    model.forward = double.__get__(model)
+    report = coda.patch(model)
+    assert list(report.replaced) == ["model"]
+    assert report.skipped == {"LlamaForCausalLM": "loss: has a forward of its own"}
+    model = make_model()
+    model.model.forward = double.__get__(model.model)
+    assert coda.patch(model).skipped == {"model": "has a forward of its own"}
+
+
 def test_models_without_layers_and_without_memory():
     assert skipped(make_model(num_hidden_layers=0)) == {"model": "has no layers, expected one or more"}
     model, tokens = make_model(), torch.zeros(1, 4, dtype=torch.int64, device="meta")
@@ -236,12 +247,14 @@ def test_calls_that_go_to_the_stock_forward():
         assert model(tokens).logits.dtype == torch.bfloat16
     out = model(**batch, logits_to_keep=0)
     assert out.logits is None
+    assert model(**batch, logits_to_keep=tokens.shape[1]).logits.shape[:2] == tokens.shape
     handle = model.model.layers[1].mlp.register_forward_hook(note)
     model(**batch)
     handle.remove()
     assert report.calls_left_stock == {
         "output_hidden_states is asked for": 1, "output_attentions is asked for": 1,
         "autocast is on: load the model in the dtype it computes in": 1,
+        "loss: logits_to_keep is given with labels, and counts logits": 1,
         "layers.1.mlp has a hook, note, that would not be called": 1}
     assert "  1  autocast is on: load the model in the dtype it computes in" in str(report)
     assert model(**batch).logits is None
@@ -301,8 +314,8 @@ def test_half_patched_models():
     torch.testing.assert_close(step(model, batch)[0], expected)
     with pytest.raises(ValueError) as caught:
         coda.unpatch(model)
-    assert str(caught.value) == ("unpatch: the forward of LlamaForCausalLM was replaced after patch, expected coda's: undo what "
-                                 "came later first")
+    assert str(caught.value) == ("unpatch: the forward of LlamaForCausalLM was replaced after patch, expected coda's: undo "
+                                 "what came later first")
     del model.forward
     torch.testing.assert_close(step(model, batch)[0], expected)
     coda.unpatch(model)

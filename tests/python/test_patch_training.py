@@ -7,6 +7,7 @@ import torch
 
 import coda_cpp as coda
 from patched import draw_batch, gradients_equal, make_model, step, train
+from support import DIFFERENTIATED_AGAIN
 
 
 @pytest.mark.parametrize("is_checkpointed", [False, True], ids=["", "checkpointed"])
@@ -120,13 +121,19 @@ def test_a_second_backward_gives_the_same():
     assert all(torch.equal(gradient, again) for gradient, again in zip(first, second))
 
 
-def test_gradients_of_gradients_are_refused():
+@pytest.mark.parametrize("main_grad", [False, True])
+def test_gradients_of_gradients_are_refused(main_grad):
+    """Also where some are added to main gradients, which stay what they are outside autograd."""
     model, batch = make_model(), draw_batch()
-    coda.patch(model, fuse_loss=False)
+    coda.patch(model, fuse_loss=False, main_grad=main_grad)
+    added = model.model.layers[1].mlp.down_proj.weight
+    added.main_grad = torch.zeros_like(added)
     weight = model.model.layers[0].mlp.gate_proj.weight
     gradient, = torch.autograd.grad(model.eval()(**batch).loss, weight, create_graph=True)
-    with pytest.raises(RuntimeError, match="Trying to backward through coda.segment_backward.* no autograd formula"):
+    assert not added.main_grad.requires_grad
+    with pytest.raises(coda.errors.NotImplementedError) as raised:
         gradient.sum().backward()
+    assert str(raised.value) == DIFFERENTIATED_AGAIN
 
 
 def test_trainer(tmp_path):

@@ -8,10 +8,11 @@ import torch
 
 from ..errors import Error, TypeError, ValueError
 from . import record
-from .constants import settled
+from .constants import INTEGER, settled
 from .launch import Launch, rows_of, split
 
 Tensor = torch.Tensor
+SIZE = (*INTEGER, torch.SymInt)
 
 
 class Stack(NamedTuple):
@@ -25,6 +26,8 @@ class Stack(NamedTuple):
         """Views of the parts. Raises TypeError, ValueError for rows that do not divide so."""
         require_tensor(call, name, weight)
         parts, sizes, rows = self.parts, self.sizes, weight.shape[0] if weight.dim() else 0
+        if sizes is not None and not (isinstance(sizes, (tuple, list)) and all([isinstance(size, SIZE) for size in sizes])):
+            raise TypeError(f"{call}: argument 'sizes' is {sizes!r}, expected a tuple of ints, the rows of {', '.join(parts)}")
         is_even = (rows % len(parts) == 0 if sizes is None
                    else len(sizes) == len(parts) and sum(sizes) == rows and min(sizes) >= 0)
         if weight.dim() == 0 or not is_even:
@@ -41,7 +44,7 @@ class Factors:
         """stack: how the one weight there is divides into several."""
         self.call = call
         self.given = x
-        main_grads = [_main_grad(call, name, weight) for name, weight in weights.items()] if main_grad else ()
+        main_grads = _main_grads(call, weights) if main_grad else ()
         if stack is not None:
             (name, whole), = weights.items()
             weights = dict(zip(stack.parts, stack.split(call, name, whole)))
@@ -117,6 +120,14 @@ def require_tensor(call: str, name: str, tensor: object) -> None:
         raise TypeError(f"{call}: argument '{name}' is a {type(tensor).__name__}, expected a torch tensor")
 
 
+def require_constant(call: str, name: str, tensor: object) -> None:
+    """Raises TypeError for what is no tensor, ValueError for one that requires grad."""
+    require_tensor(call, name, tensor)
+    if tensor.requires_grad:
+        raise ValueError(f"{call}: argument '{name}' requires grad, expected a tensor outside autograd: no gradient by it is "
+                         "derived; pass its detach()")
+
+
 def require_weight(call: str, name: str, weight: Tensor, x: Tensor) -> None:
     """Raises TypeError, ValueError."""
     require_tensor(call, name, weight)
@@ -131,25 +142,34 @@ def require_weight(call: str, name: str, weight: Tensor, x: Tensor) -> None:
                         "use torch.autocast")
 
 
-def _main_grad(call: str, name: str, weight: Tensor) -> Tensor | None:
-    """What the weight's gradient is added to, (N, K); None of a frozen weight."""
-    require_tensor(call, name, weight)
-    if not weight.requires_grad:
-        return None
+def _main_grads(call: str, weights: dict[str, Tensor]) -> list[Tensor | None]:
+    """What the gradient by each weight is added to, (N, K); None of a frozen one. Raises TypeError, ValueError."""
+    found: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        require_tensor(call, name, weight)
+        if weight.requires_grad:
+            main = _main_grad(call, name, weight)
+            for other, theirs in found.items():
+                if main is theirs:
+                    raise ValueError(f"{call}: arguments '{other}' and '{name}' have one .main_grad, expected one each: a "
+                                     "product adds to both at once; leave main_grad out where a weight is given twice")
+            found[name] = main
+    return [found.get(name) for name in weights]
+
+
+def _main_grad(call: str, name: str, weight: Tensor) -> Tensor:
     main = getattr(weight, "main_grad", None)
     if main is None or main.shape != weight.shape or main.dtype not in (torch.float32, weight.dtype):
         got = "none" if main is None else f"one of shape {list(main.shape)} and {main.dtype}"
         raise ValueError(f"{call}: argument '{name}' has {got} as its .main_grad, expected a tensor of shape "
-                         f"{list(weight.shape)} and torch.float32 or the weight's dtype: main_grad=True adds its gradient to it")
+                         f"{list(weight.shape)} and torch.float32 or the weight's dtype: main_grad=True adds its gradient to "
+                         "it")
     return main
 
 
 def expanded(call: str, name: str, tensor: Tensor, leading: torch.Size, own: int) -> Tensor:
     """A tensor for each row of x: its leading dimensions repeated to those of x, with `own` dimensions behind them."""
-    require_tensor(call, name, tensor)
-    if tensor.requires_grad:
-        raise ValueError(f"{call}: argument '{name}' requires grad, expected a tensor outside autograd: no gradient by it is "
-                         "derived; pass its detach()")
+    require_constant(call, name, tensor)
     behind = tensor.shape[tensor.dim() - own:] if own else torch.Size()
     try:
         return tensor.expand(*leading, *behind)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import numbers
 from typing import Any, Callable, NoReturn
 
 import torch
 
 from ..errors import Error, TypeError
+
+#: What options may be, numpy's too; Python's own types first, which are asked for in less time than abstract ones.
+INTEGER, NUMBER = (int, numbers.Integral), (int, float, numbers.Real)
 
 
 def constant(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,8 +39,9 @@ def constant(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refuse(function: Callable[..., Any], values: tuple, error: Exception) -> NoReturn:
     given = inspect.signature(function).bind(*values).arguments
-    raise TypeError(f"{function.__name__}: options are {', '.join(f'{name}={value!r}' for name, value in given.items())}, expected "
-                    "plain numbers and names: one has another type") from error
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    raise TypeError(f"{function.__name__}: options are {options}, expected plain numbers and names: one has another "
+                    "type") from error
 
 
 def settled(value: Any) -> Any:

@@ -41,8 +41,8 @@ def gemm(a_view: str, a: Tensors, b_view: str, b: Tensors, segments: Sequence[Se
     for name, matrix in [("A", matrix) for matrix in a] + [("B", matrix) for matrix in b]:
         if not isinstance(matrix, torch.Tensor):
             if is_recorded:
-                raise errors.TypeError(f"gemm: {name} is a {type(matrix).__name__}, expected a torch tensor, as other arguments "
-                                       "are, one of which requires grad: convert it with torch.from_numpy")
+                raise errors.TypeError(f"gemm: {name} is a {type(matrix).__name__}, expected a torch tensor, as other "
+                                       "arguments are, one of which requires grad: convert it with torch.from_numpy")
             return REFUSED
     operands = _operands("gemm", launch.parts, given, a[0], is_recorded)
     if operands is None:

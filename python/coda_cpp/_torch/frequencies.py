@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import torch
 
+from ..errors import TypeError, ValueError
 from . import route
-from .constants import settled
+from .constants import NUMBER, settled
+
+
+def require_base(call: str, place: str, base: object) -> None:
+    """Raises TypeError, ValueError. place: what the call has it in."""
+    is_number = isinstance(base, NUMBER)
+    if not (is_number and 0 < base < math.inf):
+        kind = ValueError if is_number else TypeError
+        raise kind(f"{call}: {place} {base!r}, expected a finite number above 0, such as 10000")
 
 
 def frequencies(base: float, width: int, device: torch.device) -> torch.Tensor:
-    """base^(-2p/width) for p < width/2, each made in double and rounded once to f32: a program's own arithmetic, all of it in
-    f32, would be eight times as far off."""
+    """base^(-2p/width), (width/2,) f32, each made in double and rounded once: a program's own arithmetic, all of it in f32,
+    would be eight times as far off. It is kept and shared: not to be written."""
     if torch.compiler.is_dynamo_compiling():
-        return _constant(base.hex(), settled(width), device).detach()  # of a result, torch.compile knows requires_grad
-    return _of_modes(base, width, device)
+        # torch.compile does not know whether a constant requires grad: what is detached does not.
+        return _constant(base.hex(), settled(width), device).detach()
+    return _kept_or_made(base, width, device)
 
 
 @torch.compiler.assume_constant_result
 def _constant(base: str, width: int, device: torch.device) -> torch.Tensor:
     """For a graph: the kept tensor is a constant of it, on the device already. base: as hex, which a compiler cannot leave
     open."""
-    return _of_modes(float.fromhex(base), width, device)
+    return _kept_or_made(float.fromhex(base), width, device)
 
 
-def _of_modes(base: float, width: int, device: torch.device) -> torch.Tensor:
+def _kept_or_made(base: float, width: int, device: torch.device) -> torch.Tensor:
     """What a mode makes of a tensor, such as a fake one, is the mode's alone and is not kept."""
     return _made(base, width, device) if route.has_modes() else _kept(base, width, device)
 

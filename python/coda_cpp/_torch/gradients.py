@@ -4,7 +4,7 @@ each part, whose d_acc are what the products for A and B take as a factor."""
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
 import torch
 
@@ -94,9 +94,9 @@ def _places(launch: Launch, counts: tuple[int, int], mask: Mask, wanted: list[tu
 
 
 class Call(NamedTuple):
-    """What an autograd context keeps of a call beside what it saves. extents: rows and columns of an elementwise pass. into: for
-    each matrix of B, what its gradient is added to, or None; or nothing. Those are not saved: autograd would refuse what was
-    added to since, and hooks of saved tensors would hand out copies."""
+    """What an autograd context keeps of a call beside what it saves. extents: rows and columns of an elementwise pass. into:
+    for each matrix of B, what its gradient is added to, or None; or nothing. Those are not saved: autograd would refuse what
+    was added to since, and hooks of saved tensors would hand out copies."""
 
     plan: Plan
     shapes: list[torch.Size]
@@ -119,20 +119,20 @@ def save(ctx: Any, plan: Plan, inputs: Grads, outputs: list[torch.Tensor], exten
 
 def backward(ctx: Any, grads: Grads) -> list[torch.Tensor | None]:
     """The gradients by all inputs of a call, A, B, then operands; None where none is wanted or found."""
+    return only_once(_backward, ctx, grads)
+
+
+def only_once(backward: Callable[..., Grads], *arguments: Any) -> Grads:
+    """The gradients that a backward gives, recorded by nothing; where autograd would record them, they refuse to be
+    differentiated."""
     if not torch.is_grad_enabled():
-        return _backward(ctx, grads)
+        return backward(*arguments)
     with torch.no_grad():
-        found = _backward(ctx, grads)
-    return [only_once(gradient) for gradient in found]
-
-
-def only_once(gradient: torch.Tensor | None) -> torch.Tensor | None:
-    """A gradient that refuses to be differentiated."""
-    return None if gradient is None else _Once.apply(gradient.detach().requires_grad_())
+        found = backward(*arguments)
+    return [None if gradient is None else _Once.apply(gradient.detach().requires_grad_()) for gradient in found]
 
 
 class _Once(torch.autograd.Function):
-
     @staticmethod
     def forward(gradient: torch.Tensor) -> torch.Tensor:
         return gradient.view_as(gradient)

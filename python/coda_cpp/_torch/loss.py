@@ -98,15 +98,16 @@ def save(ctx: Any, how: How, dtype: torch.dtype, made: Sequence[Tensor], main_gr
 
 def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """The gradients by x and weight. Scaled in f32, out of place: the next backward through the same loss finds them whole."""
+    return tuple(only_once(_backward, ctx, grad))
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
     count, d_x, d_weight = ctx.saved_tensors
-    with torch.no_grad():
-        scale = grad / count.clamp(min=1)  # where nothing counts, gradients are 0, as PyTorch's
-        by_x = _scaled(d_x, scale, ctx.dtype) if ctx.how.d_x else None
-        by_weight = _scaled(d_weight, scale, ctx.dtype) if ctx.how.d_weight and not ctx.into else None
-        for main_grad in ctx.into:
-            main_grad.addcmul_(d_weight, scale)
-    if torch.is_grad_enabled():
-        by_x, by_weight = only_once(by_x), only_once(by_weight)
+    scale = grad / count.clamp(min=1)  # where nothing counts, gradients are 0, as PyTorch's
+    by_x = _scaled(d_x, scale, ctx.dtype) if ctx.how.d_x else None
+    by_weight = _scaled(d_weight, scale, ctx.dtype) if ctx.how.d_weight and not ctx.into else None
+    for main_grad in ctx.into:
+        main_grad.addcmul_(d_weight, scale)
     return by_x, by_weight
 
 

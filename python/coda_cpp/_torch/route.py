@@ -36,8 +36,8 @@ def has_modes() -> bool:
     transform = _transforms()
     if (transform is not None and transform.key() != _FUNCTIONALIZE) or forward_ad._current_level >= 0:
         raise NotImplementedError(
-            "coda_cpp: a call is made in a transform of torch.func or under forward-mode differentiation, expected reverse mode "
-            "alone: coda has no rules for vmap and jvp; take gradients by backward() or torch.autograd.grad")
+            "coda_cpp: a call is made in a transform of torch.func or under forward-mode differentiation, expected reverse "
+            "mode alone: coda has no rules for vmap and jvp; take gradients by backward() or torch.autograd.grad")
     return _modes() > 0 or transform is not None
 
 

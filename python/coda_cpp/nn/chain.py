@@ -11,6 +11,7 @@ import torch
 from ..errors import Error, NotImplementedError, TypeError, ValueError
 from . import segment as pieces
 from .ops import segment
+from .parts import name_of
 
 #: What a segment calls its weights, and where a layer has them.
 MLP_PATHS = {"o": "self_attn.o_proj.weight", "o_bias": "self_attn.o_proj.bias", "post_norm": "post_attention_layernorm.weight",
@@ -58,12 +59,8 @@ def _require_alike(call, x, weights):
             raise ValueError(f"{call}: argument 'x' is on {x.device} and weight '{name}' on {weight.device}, expected one "
                              "device: move one of them")
         if weight.dim() == 2 and weight.dtype != x.dtype:  # norms and biases are read in any dtype
-            raise TypeError(f"{call}: argument 'x' is {_name_of(x.dtype)} and weight '{name}' {_name_of(weight.dtype)}, "
+            raise TypeError(f"{call}: argument 'x' is {name_of(x.dtype)} and weight '{name}' {name_of(weight.dtype)}, "
                             "expected one dtype: convert one of them")
-
-
-def _name_of(dtype):
-    return str(dtype).removeprefix("torch.")
 
 
 def weights_of(module, paths):

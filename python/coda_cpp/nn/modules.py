@@ -1,4 +1,9 @@
-"""Modules with the parameter names of transformers' own, forward and backward on segments (segment.py)."""
+"""Modules with the parameter names of transformers' own, forward and backward on segments (segment.py).
+
+x and weights are f32 (on a CPU), bf16 or f16, of one dtype on one device; results have that dtype. Norms and biases may have
+another. Errors name the module: TypeError and ValueError for arguments and weights that do not fit, NotImplementedError for
+parts that would have to be called (parts.py), in transforms of torch.func and for gradients of gradients.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,16 @@ import functools
 import torch
 
 from .. import _core, functional
+from .._torch.arguments import require_constant, require_tensor
+from .._torch.frequencies import frequencies, require_base
 from ..errors import NotImplementedError, TypeError, ValueError
 from . import chain
 from .parts import part_obstacle, require_parts
 
 #: Names of activations, as configs of transformers have them, and the gates they make of gate and up.
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "gelu_new": "geglu_tanh", "relu": "reglu"}
+#: Where a decoder layer has its weights.
+LAYER_PATHS = (*chain.MLP_PATHS.values(), *chain.QKV_PATHS.values())
 
 
 def gate_of(call: str, activation: str) -> str:
@@ -27,8 +36,7 @@ def gate_of(call: str, activation: str) -> str:
 
 def _rows(call, x, width):
     """x (..., d) as (T, d)."""
-    if not isinstance(x, torch.Tensor):
-        raise TypeError(f"{call}: argument 'x' is a {type(x).__name__}, expected a torch tensor")
+    require_tensor(call, "x", x)
     if x.dim() < 1 or x.shape[-1] != width:
         raise ValueError(f"{call}: argument 'x' has shape {list(x.shape)}, expected (..., {width})")
     return x.reshape(-1, width)
@@ -54,13 +62,11 @@ def _tables(call, x, positions, head):
         raise TypeError(f"{call}: argument 'positions' is a {type(positions).__name__}, expected cos and sin, two tensors "
                         "(1 or B, L, head)")
     batch, length = x.shape[:2]
-    for name, table in zip(("cos", "sin"), positions):
-        if table.requires_grad:
-            raise ValueError(f"{call}: {name} requires grad, expected a tensor outside autograd: no gradient by it is derived; pass "
-                             "its detach()")
+    for name, table in zip(("positions[0]", "positions[1]"), positions):
+        require_constant(call, name, table)
         if table.dim() != 3 or table.shape[0] not in (1, batch) or tuple(table.shape[1:]) != (length, head):
-            raise ValueError(f"{call}: {name} has shape {list(table.shape)}, expected [1 or {batch}, {length}, {head}] "
-                             "(B, L, head)")
+            raise ValueError(f"{call}: argument '{name}' has shape {list(table.shape)}, expected "
+                             f"[1 or {batch}, {length}, {head}] (B, L, head)")
     return tuple(chain.table_rows(table, batch) for table in positions)
 
 
@@ -74,8 +80,9 @@ class RMSNormLinear(torch.nn.Module):
 
     def forward(self, x):
         rows = _rows("RMSNormLinear", x, self.linear.in_features)
-        weights = _weights("RMSNormLinear", self, {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"})
-        out = chain.Options("RMSNormLinear", "swiglu", 0, self.norm.eps).run(None, rows, weights)["out"]
+        paths = {"next_norm": "norm.weight", "out": "linear.weight", "out_bias": "linear.bias"}
+        options = chain.Options("RMSNormLinear", "swiglu", 0, self.norm.eps)
+        out = options.run(None, rows, _weights("RMSNormLinear", self, paths))["out"]
         return out.view(*x.shape[:-1], out.shape[-1])
 
 
@@ -130,8 +137,8 @@ class QKVRope(torch.nn.Module):
 
 
 class LMHeadLoss(torch.nn.Module):
-    """Cross entropy of lm_head(norm(x)) with targets, a scalar in fp32: x (..., d), targets (...,) int64. The logits are
-    never whole; nothing waits for a GPU.
+    """Cross entropy of lm_head(norm(x)) with targets, a scalar in fp32: x (..., d), targets (...,) int64 or int32. The logits
+    are never whole; nothing waits for a GPU.
 
     Parameters: norm.weight, lm_head.weight (vocabulary, d). reduction: 'mean' or 'sum'.
     """
@@ -144,6 +151,7 @@ class LMHeadLoss(torch.nn.Module):
 
     def forward(self, x, targets):
         require_parts("LMHeadLoss", self, ("norm.weight", "lm_head.weight"))
+        require_tensor("LMHeadLoss", "targets", targets)
         h = functional.rmsnorm(_rows("LMHeadLoss", x, self.lm_head.in_features), self.norm.weight, eps=self.norm.eps)
         return functional.linear_cross_entropy(h, self.lm_head.weight, targets.reshape(-1), ignore_index=self.ignore_index,
                                                reduction=self.reduction)
@@ -175,6 +183,7 @@ class LlamaLayer(torch.nn.Module):
 
     def forward(self, x, positions):
         rows = _rows("LlamaLayer", x, self.mlp.gate_proj.in_features)
+        require_parts("LlamaLayer", self, LAYER_PATHS)
         return run_layers([self], x, rows, _tables("LlamaLayer", x, positions, self.options.head), self.options)
 
 
@@ -188,22 +197,22 @@ def run_layers(layers, x, rows, turns, options):
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
         return out.transpose(1, 2).reshape(len(rows), width).to(rows.dtype)  # another under autocast
 
-    for layer in layers:
-        require_parts(options.call, layer, (*chain.MLP_PATHS.values(), *chain.QKV_PATHS.values()))
     return chain.run_layers(layers, rows, turns, [attend] * len(layers), options).view(x.shape)
 
 
 class LlamaModel(torch.nn.Module):
     """A causal language model under the state_dict names of transformers' LlamaForCausalLM, without transformers.
 
-    forward(tokens (B, L)) gives logits (B, L, vocabulary); forward(tokens, targets) the loss, whose logits are never
-    whole. Position t predicts targets[:, t]. layer: options of LlamaLayer.
+    forward(tokens (B, L)) gives logits (B, L, vocabulary); forward(tokens, targets (B, L)) the mean loss in fp32, whose
+    logits are never whole: position t predicts targets[:, t], and -100 counts for nothing. Both int64 or int32. layer:
+    options of LlamaLayer, and device and dtype.
     """
 
     def __init__(self, vocabulary, d, f, layers, heads, kv_heads, rope_theta=10000.0, eps=1e-6, tied=False, **layer):
         super().__init__()
         if layers < 1:
             raise ValueError(f"LlamaModel: layers is {layers}, expected 1 or more")
+        require_base("LlamaModel", "rope_theta is", rope_theta)
         factory = {name: layer[name] for name in ("device", "dtype") if name in layer}
         self.model = torch.nn.Module()
         self.model.embed_tokens = torch.nn.Embedding(vocabulary, d, **factory)
@@ -216,19 +225,19 @@ class LlamaModel(torch.nn.Module):
 
     def turns(self, tokens):
         """Positions (T,) of tokens (B, L), and frequencies (head/2,) in fp32."""
-        head = self.model.layers[0].options.head
-        frequencies = self.rope_theta ** -(torch.arange(0, head, 2, device=tokens.device, dtype=torch.float32) / head)
         positions = torch.arange(tokens.shape[1], device=tokens.device, dtype=torch.int32)
-        return positions.expand(tokens.shape).reshape(-1), frequencies
+        head = self.model.layers[0].options.head
+        return positions.expand(tokens.shape).reshape(-1), frequencies(float(self.rope_theta), head, tokens.device)
 
     def forward(self, tokens, targets=None):
-        if not isinstance(tokens, torch.Tensor) or tokens.dim() != 2:
-            got = f"shape {list(tokens.shape)}" if isinstance(tokens, torch.Tensor) else f"type {type(tokens).__name__}"
-            raise ValueError(f"LlamaModel: argument 'tokens' has {got}, expected a tensor (B, L)")
+        require_tensor("LlamaModel", "tokens", tokens)
+        if tokens.dim() != 2:
+            raise ValueError(f"LlamaModel: argument 'tokens' has shape {list(tokens.shape)}, expected (B, L)")
         require_parts("LlamaModel", self, ("model.norm.weight", "lm_head.weight"))
         for index, layer in enumerate(self.model.layers):
             if reason := part_obstacle(layer, "LlamaLayer"):
                 raise NotImplementedError(f"LlamaModel: model.layers.{index} {reason}")
+            require_parts("LlamaModel", layer, LAYER_PATHS, f"model.layers.{index}.")
         layers, x = list(self.model.layers), self.model.embed_tokens(tokens)
         options = dataclasses.replace(layers[0].options, call="LlamaModel", angles="frequency")
         x = run_layers(layers, x, x.flatten(0, 1), self.turns(tokens), options)

@@ -9,6 +9,7 @@ import torch
 
 from .. import training
 from .._torch import route
+from .._torch.gradients import only_once
 from . import segment as pieces
 
 
@@ -92,9 +93,10 @@ def _segment_backward(ctx, gradients):
     main = _main_gradients(plan, ctx.parameters, wanted)
     gradients = list(gradients[:len(plan.results)])
     if main:
-        made = _run_backward(plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, turns, wanted, main)
+        made = only_once(_run_backward, plan, gradients, _contiguous(attention), _contiguous(x), saved, weights, turns, wanted,
+                         main)
     else:
-        made = segment_backward_op(gradients, attention, x, saved, weights, turns, *ctx.words, ",".join(wanted))
+        made = only_once(segment_backward_op, gradients, attention, x, saved, weights, turns, *ctx.words, ",".join(wanted))
     found = dict(zip((name for name in wanted if name not in main), made))
     by_weights = [found.get(name) for name in plan.names]
     return found.get("attention"), found.get("x"), by_weights, [None] * of_turns, *(None for _ in ctx.words), None
@@ -111,8 +113,8 @@ segment_op.register_autograd(_segment_backward, setup_context=_setup_segment)
 
 def segment(plan, attention, x, weights, turns=(), main_grad=False):
     """{name: tensor} of plan.results. weights: by name, in the order of plan.names; main_grad: gradients by parameters
-    that have a `main_grad` are added to it, and their own `grad` stays None. Raises NotImplementedError where has_modes does."""
-    route.is_plain(())
+    that have a `main_grad` are added to it, and their own `grad` stays None. Raises NotImplementedError in transforms."""
+    route.is_plain(())  # for what it raises: an op goes into transforms, too, and forgets their derivatives
     policy = plan.policy if torch.is_grad_enabled() else "none"
     found = segment_op(attention, x, [weights[name] for name in plan.names], list(turns), ",".join(plan.names), plan.eps,
                        plan.gate, plan.head, policy, plan.angles, plan.scale, main_grad)

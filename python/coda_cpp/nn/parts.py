@@ -25,12 +25,10 @@ def hook_obstacle(module):
 
 
 def part_obstacle(module, *expected):
-    """Why the part cannot be read past, or None. expected: names of classes it may be of."""
-    cls = type(module)
-    fits = cls is torch.nn.Linear if expected == ("Linear",) else cls.__name__ in expected
-    if not fits:
-        wanted = "torch.nn.Linear" if expected == ("Linear",) else " or ".join(expected)
-        return f"is a {path_of(cls)}, expected {wanted}"
+    """Why the part cannot be read past, or None. expected: names of classes it may be of; Linear is torch's."""
+    cls, is_linear = type(module), expected == ("Linear",)
+    if not (cls is torch.nn.Linear if is_linear else cls.__name__ in expected):
+        return f"is a {path_of(cls)}, expected {'torch.nn.Linear' if is_linear else ' or '.join(expected)}"
     if "forward" in module.__dict__:
         return "has a forward of its own, which would not be called"
     return hook_obstacle(module)
@@ -41,15 +39,21 @@ def path_of(cls):
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def require_parts(call, module, paths):
+def name_of(dtype):
+    """A dtype of torch without its module."""
+    return str(dtype).removeprefix("torch.")
+
+
+def require_parts(call, module, paths, within=""):
     """Raises NotImplementedError for a linear layer or norm, the owners of the weights at `paths`, that does more than its
-    weights say, such as LoRA's, and for a hook on what holds them."""
+    weights say, such as LoRA's, and for a hook on what holds them. within: where the call has the module, with a dot behind."""
     owners = dict.fromkeys([path.rpartition(".")[0] for path in paths])
     holders = dict.fromkeys([owner.rpartition(".")[0] for owner in owners])
     for path in (*owners, *holders):
         part = functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), module) if path else None
         if part is None:
             continue
-        reason = hook_obstacle(part) if path in holders else part_obstacle(part, "RMSNorm" if path.endswith("norm") else "Linear")
+        kind = "RMSNorm" if path.endswith("norm") else "Linear"
+        reason = hook_obstacle(part) if path in holders else part_obstacle(part, kind)
         if reason:
-            raise NotImplementedError(f"{call}: {path} {reason}")
+            raise NotImplementedError(f"{call}: {within}{path} {reason}")

@@ -23,8 +23,8 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
     Only `forward` of the base model and of its causal language model are replaced, on this instance: modules, parameters
     and state_dict stay as they are. policy: 'fast' or 'lean', what layers keep for their backward. fuse_loss: in
     training, the loss of labels is made without logits, and `logits` of the result is None. main_grad: gradients by all
-    parameters of the model are added to their `main_grad` (fp32, or their dtype), where they have one, and their `grad` is None.
-    strict: raise where nothing is replaced.
+    parameters of the model are added to their `main_grad` (fp32, or their dtype), where they have one, and their `grad` is
+    None. strict: raise where nothing is replaced.
 
     Returns a Report, which undoes the patch when used in a `with`. Raises TypeError for what is no torch module, ValueError
     for a policy that is none and for a model that is patched already, NotImplementedError when strict.
@@ -59,9 +59,7 @@ def patch(model, *, policy="fast", fuse_loss=True, main_grad=False, strict=False
 
 def _patch_base(name, module, report, policy):
     version = families.version_obstacle()
-    found = {"": version} if version else families.obstacles(module) or families.class_obstacles(module)
-    if not found and "forward" in module.__dict__:
-        found[""] = "has a forward of its own"
+    found = {"": version} if version else families.obstacles(module) or families.forward_obstacles(module)
     if found:
         for path, reason in found.items():
             report.skipped[".".join(filter(None, (name, path))) or type(module).__name__] = reason
@@ -75,9 +73,9 @@ def _patch_causal(name, module, report, fuse_loss):
     if not isinstance(module.model.__dict__.get("forward"), BaseForward):
         return
     place = name or type(module).__name__
-    reason = (families.loss_obstacle(module) or families.class_obstacles(module).get("")) if fuse_loss else "fuse_loss is False"
-    if reason is None and "forward" in module.__dict__:
-        reason = "it has a forward of its own"
+    reason = "fuse_loss is False"
+    if fuse_loss:
+        reason = families.loss_obstacle(module) or families.forward_obstacles(module).get("")
     if reason:
         report.skipped[place] = f"loss: {reason}"
         return

@@ -6,7 +6,7 @@ import torch
 
 from .. import host
 from ..nn.modules import GATES
-from ..nn.parts import part_obstacle, path_of
+from ..nn.parts import name_of, part_obstacle, path_of
 
 FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
 #: The parts of a decoder layer, and their classes behind the family's name; Linear is torch's.
@@ -32,12 +32,14 @@ def subclass_obstacle(module, ending):
     families = [_family_of_class(cls, ending) for cls in type(module).__mro__]
     if families[0] or not any(families):
         return None
-    return f"is a {path_of(type(module))}, expected {next(filter(None, families))}{ending} itself: a subclass may run otherwise"
+    family = next(filter(None, families))
+    return f"is a {path_of(type(module))}, expected {family}{ending} itself: a subclass may run otherwise"
 
 
 def _family_of_class(cls, ending):
     for family in FAMILIES:
-        if (cls.__module__, cls.__name__) == (f"transformers.models.{family.lower()}.modeling_{family.lower()}", family + ending):
+        module = f"transformers.models.{family.lower()}.modeling_{family.lower()}"
+        if (cls.__module__, cls.__name__) == (module, family + ending):
             return family
     return None
 
@@ -78,14 +80,14 @@ def tensor_obstacle(model):
     if not kinds:
         return "has no layers, expected one or more"
     if len(kinds) > 1:
-        return f"weights are {', '.join(sorted(f'{_word(dtype)} on {device}' for dtype, device in kinds))}, expected one " \
+        return f"weights are {', '.join(sorted(f'{name_of(dtype)} on {device}' for dtype, device in kinds))}, expected one " \
                "dtype on one device"
     dtype, device = next(iter(kinds))
     if dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        return f"weights are {_word(dtype)}, expected float32, bfloat16 or float16"
+        return f"weights are {name_of(dtype)}, expected float32, bfloat16 or float16"
     stream = stream_dtype(model)
     if stream not in (None, dtype):
-        return f"embed_tokens is {_word(stream)} and the layers {_word(dtype)}, expected one dtype: the stream begins there"
+        return f"embed_tokens is {name_of(stream)} and the layers {name_of(dtype)}, expected one dtype: the stream begins there"
     if device.type not in ("cpu", "cuda"):
         return f"weights are on {device}, expected cpu or cuda"
     if device.type == "cuda" and dtype == torch.float32:
@@ -96,10 +98,6 @@ def tensor_obstacle(model):
 def stream_dtype(model):
     """The dtype of the embedding, or None without one."""
     return getattr(getattr(getattr(model, "embed_tokens", None), "weight", None), "dtype", None)
-
-
-def _word(dtype):
-    return str(dtype).removeprefix("torch.")
 
 
 def parts_of(module, path=""):
@@ -147,14 +145,14 @@ def _layer_obstacle(family, path, part, config):
     return reason
 
 
-def class_obstacles(model):
-    """{name of a module inside, '' for itself: what was put on its class in the place of transformers' forward}. Looked at when
-    a model is patched: classes are changed before models are made."""
-    found = {}
+def forward_obstacles(model):
+    """{name of a module inside, '' for itself: what was put in the place of transformers' forward}, on the classes of parts and
+    on the model. Looked at when a model is patched: classes are changed before models are made, and later it has ours."""
+    found = {"": "has a forward of its own"} if "forward" in model.__dict__ else {}
     for path, part in [("", model), *(parts_of(model.layers, "layers") if hasattr(model, "layers") else ())]:
         forward = type(part).forward
         if forward.__module__.partition(".")[0] not in ("torch", "transformers"):
-            found[path] = f"is a {type(part).__name__} whose class has another forward, {path_of(forward)}"
+            found.setdefault(path, f"is a {type(part).__name__} whose class has another forward, {path_of(forward)}")
     return found
 
 

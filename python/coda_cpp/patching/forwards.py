@@ -200,9 +200,11 @@ class CausalForward(Forward):
             return ""
         kept = bound.get("logits_to_keep", 0)
         if isinstance(kept, torch.Tensor) or kept != 0:
-            return "labels are given with logits_to_keep: the loss is made of logits"
-        hooked = hook_obstacle(self.model.model)
-        reason = f"model {hooked}" if hooked else families.loss_obstacle(self.model)
+            reason = "logits_to_keep is given with labels, and counts logits"
+        elif hooked := hook_obstacle(self.model.model):
+            reason = f"model {hooked}"
+        else:
+            reason = families.loss_obstacle(self.model)
         return f"loss: {reason}" if reason else None
 
     def fused(self, args, options):

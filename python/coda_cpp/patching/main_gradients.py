@@ -49,7 +49,8 @@ class MainGradients:
         """Takes the hooks off."""
         for _, handle in self._hooked.values():
             handle.remove()
-        self.__init__()
+        self._hooked.clear()
+        self._trained = []
 
 
 def _add(name, parameter):
@@ -57,8 +58,8 @@ def _add(name, parameter):
     if main is None or grad is None:
         return
     if main.shape != parameter.shape:  # add_ would repeat what fits
-        raise ValueError(f"patch: main_grad of {name} has shape {list(main.shape)}, expected {list(parameter.shape)}, that of the "
-                         "parameter")
+        raise ValueError(f"patch: main_grad of {name} has shape {list(main.shape)}, expected {list(parameter.shape)}, that of "
+                         "the parameter")
     with torch.no_grad():
         main.add_(grad)
     parameter.grad = None
