@@ -64,8 +64,10 @@ def _asked_for(launch: Launch, stored: Launch, made: Tensors) -> list[torch.Tens
 
 def autocast(matrices: Tensors) -> Tensors:
     """Matrices in the dtype of autocast, where that is on; f64 stays, as with PyTorch's own."""
+    if not torch._C._is_any_autocast_enabled():  # of any device: torch knows no autocast of some
+        return matrices
     device = matrices[0].device.type
-    if not torch._C._is_any_autocast_enabled() or not torch.is_autocast_enabled(device):  # torch asks of no meta device
+    if not torch.is_autocast_enabled(device):
         return matrices
     dtype = torch.get_autocast_dtype(device)
     return [m.to(dtype) if m.is_floating_point() and m.dtype is not torch.float64 else m for m in matrices]

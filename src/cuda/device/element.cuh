@@ -95,6 +95,19 @@ __device__ __forceinline__ void for_each_constant(Act&& act) {
   }
 }
 
+// A double, rounded once. On the way to 16 bits the float before must be odd where it is not exact (round to odd):
+// the nearest may be a tie that the double is not.
+template <class Element>
+__device__ __forceinline__ typename Element::Storage narrow_once(double value) {
+  float near = static_cast<float>(value);
+  if constexpr (sizeof(typename Element::Storage) == 2) {
+    const double rest = value - near;
+    const i32 bits = __float_as_int(near), further = (rest > 0) == (value > 0) ? 1 : -1;
+    if (rest != 0 && bits % 2 == 0) near = __int_as_float(bits + further);
+  }
+  return Element::narrow(near);
+}
+
 // `value` rounded to Element and widened again.
 template <class Element>
 __device__ __forceinline__ float rounded(float value) {

@@ -48,7 +48,7 @@ __device__ __forceinline__ void run_add_rows(const AddRowsParams& p) {
   const i64 stop = p.starts[group + 1];
 #pragma unroll 8
   for (i64 i = p.starts[group]; i < stop; ++i) sum += From::widen(*element<From>(p.from, p.order[i], col));
-  *to = Into::narrow(static_cast<float>(sum));
+  *to = narrow_once<Into>(sum);
 }
 
 }  // namespace coda

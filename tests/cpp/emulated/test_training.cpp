@@ -66,6 +66,24 @@ TEST_F(EmulatedTraining, EmbeddingGradientHasTheCpusBits) {
     }
 }
 
+// Half a unit in the last place and a little: a float drops the little, and what is left is a tie.
+TEST_F(EmulatedTraining, EmbeddingGradientIsRoundedOnce) {
+  const std::pair<DType, float> halves[] = {{DType::BF16, 0x1p-8f}, {DType::F16, 0x1p-11f}};
+  for (const auto& [dtype, half] : halves)
+    for (const float sign : {1.f, -1.f})
+      for (const float little : {0x1p-40f, -0x1p-40f}) {
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << ", " << sign << " and " << little);
+        Tensor d_x = Tensor::zeros({2, 1}, DType::F32), into = Tensor::zeros({1, 1}, dtype);
+        static_cast<float*>(d_x.view().data())[0] = sign * half;
+        static_cast<float*>(d_x.view().data())[1] = little;
+        store_element(dtype, into.view().data(), 0, sign);
+        const Tensor on_gpu = there(into);
+        add_embedding_gradient("test", there(d_x), std::vector<std::int64_t>{0, 0}, on_gpu, {});
+        const double grown = little * sign > 0 ? 2 * half : 0;
+        EXPECT_EQ(plain(on_host(on_gpu)).values[0], sign * (1 + grown));
+      }
+}
+
 TEST_F(EmulatedTraining, EmbeddingGradientTakesAnyStrides) {
   std::vector<std::int64_t> tokens{3, 1, 3};
   const Tensor turned = random_plain(random_, 20, 3, DType::BF16).tensor(DType::BF16);

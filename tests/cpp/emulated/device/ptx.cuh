@@ -18,6 +18,7 @@
 using std::max;
 using std::min;
 
+inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
 inline float __int_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline float __frcp_rn(float a) { return 1.f / a; }
