@@ -24,6 +24,11 @@ def hook_obstacle(module):
     return None
 
 
+def has_global_hooks():
+    """Whether torch calls hooks of all modules."""
+    return any([bool(getattr(torch.nn.modules.module, "_global" + kind)) for kind in HOOKS])
+
+
 def part_obstacle(module, *expected):
     """Why the part cannot be read past, or None. expected: names of classes it may be of; Linear is torch's."""
     cls, is_linear = type(module), expected == ("Linear",)

@@ -6,9 +6,7 @@ from __future__ import annotations
 import itertools
 import operator
 
-from torch.nn.modules.module import _has_any_global_hook
-
-from ..nn.parts import HOOKS
+from ..nn.parts import HOOKS, has_global_hooks
 from . import families
 
 _CHILDREN, _PARAMETERS, *_HOOKS = map(operator.itemgetter, ("_modules", "_parameters", *HOOKS))
@@ -61,7 +59,7 @@ class Clearance:
         objects = [model.layers, *map(type, self._modules), *names, *children_of(attributes),
                    *itertools.chain.from_iterable(hooks), *map(type, weights)]
         has_forwards = any(map(operator.contains, attributes, itertools.repeat("forward")))
-        values = (has_forwards, _has_any_global_hook(), set(map(_DTYPE, weights)), set(map(_DEVICE, weights)),
+        values = (has_forwards, has_global_hooks(), set(map(_DTYPE, weights)), set(map(_DEVICE, weights)),
                   families.stream_dtype(model), list(map(_EPS, self._norms)), list(map(_DROPOUT, self._attentions)),
                   families.config_facts(model.config), families.turns_of(model))
         return objects, values

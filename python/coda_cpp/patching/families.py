@@ -6,7 +6,7 @@ import torch
 
 from .. import host
 from ..nn.modules import GATES
-from ..nn.parts import name_of, part_obstacle, path_of
+from ..nn.parts import has_global_hooks, name_of, part_obstacle, path_of
 
 FAMILIES = ("Llama", "Mistral", "Qwen2", "Qwen3")
 #: The parts of a decoder layer, and their classes behind the family's name; Linear is torch's.
@@ -116,7 +116,7 @@ def obstacles(model):
     whole = config_obstacle(model.config) or tensor_obstacle(model)
     if whole:
         return {"": whole}
-    if torch.nn.modules.module._has_any_global_hook():
+    if has_global_hooks():
         return {"": "runs under a hook on all modules, which would not be called of parts"}
     found = {}
     for index, layer in enumerate(model.layers):
