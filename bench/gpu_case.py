@@ -6,7 +6,7 @@ from typing import Callable
 
 import torch
 
-from gpu_common import BASELINE, CONTROL, rows, show
+from gpu_common import BASELINE, CONTROL, capture, rows, show
 
 try:
     from coda.core.gemm import functional as coda_kernels
@@ -85,15 +85,7 @@ def check(case):
 
 def captured(run):
     """The run as a CUDA graph, so that what it costs the host is in no time."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
+    graph, _ = capture(run, warm_ups=3)
     return graph.replay
 
 

@@ -65,6 +65,21 @@ class PairedTimer:
         return times
 
 
+def capture(work, warm_ups=0):
+    """A CUDA graph of what `work` queues, and its result. warm_ups: runs before, on a stream aside: they compile, load and
+    tune, which a capture forbids."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(warm_ups):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = work()
+    return graph, result
+
+
 def rounds_of(m, n, k, rounds):
     return rounds if m * n * k < 2**36 else max(rounds // 3, 20)
 

@@ -13,6 +13,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "python"))  # what both suites share
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "bench"))  # what captures graphs
 
 from fixtures import generator  # noqa: E402, F401
 

@@ -10,6 +10,7 @@ import torch
 
 import coda_cpp as coda
 from canvas import Canvas
+from gpu_common import capture
 from plans import prepare_candidates
 
 
@@ -19,14 +20,6 @@ def matrix(rows, cols, dtype=torch.bfloat16):
 
 def bits(tensor):
     return tensor.contiguous().view(torch.int16)
-
-
-def capture(work):
-    """A CUDA graph of what `work` queues."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = work()
-    return graph, result
 
 
 def heads_of_four():

@@ -6,6 +6,7 @@ import torch
 import coda_cpp as coda
 from coda_cpp import functional as CF
 from functional_cases import ALL, CASES, D, N, compare, doubled, grad_like, results, rms
+from gpu_common import capture
 
 DEVICE = "cuda"
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -51,14 +52,7 @@ def test_a_graph_of_forward_and_backward_replays_on_new_contents(generator, name
     case = ALL[name]
     t, i = case.draw((4, 64), generator, torch.bfloat16, DEVICE)
     grad = grad_like(case, t, i, generator)
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):  # compiles and loads
-        for _ in range(2):
-            results(case.ours, t, i, grad)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = results(case.ours, t, i, grad)
+    graph, captured = capture(lambda: results(case.ours, t, i, grad), warm_ups=2)
     with torch.no_grad():
         t["x"].copy_(torch.randn(t["x"].shape, generator=generator))
     graph.replay()

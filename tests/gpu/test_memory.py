@@ -7,6 +7,7 @@ import torch
 
 import coda_cpp as coda
 from coda_cpp import blocks, training
+from gpu_common import capture
 
 TOKENS, WIDTH, MLP = 512, 256, 512
 
@@ -51,9 +52,7 @@ def test_blocks_in_a_cuda_graph():
     mlp = Mlp()
     eager = [tensor.clone() for tensor in mlp()]
     first = {name: tensor.clone() for name, tensor in mlp.main.items()}
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        results = mlp()
+    graph, results = capture(mlp)
     for tensor in mlp.main.values():
         tensor.zero_()
     held = [torch.full((1 << 20,), float("nan"), device="cuda") for _ in range(16)]  # takes what is not the graph's

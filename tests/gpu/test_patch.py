@@ -9,6 +9,7 @@ import torch
 pytest.importorskip("transformers")
 
 import coda_cpp as coda
+from gpu_common import capture
 from patched import (KINDS, ROUNDING, VOCABULARY, draw_batch, exact_step, expect_no_worse, main_gradients, make_model, step,
                      train, with_main_gradients)
 
@@ -77,19 +78,8 @@ def test_a_step_in_a_cuda_graph(fuse_loss):
     model = make_gpu_model(use_cache=False)
     batch = {name: tensor.repeat(3, 1) for name, tensor in draw_batch(device=DEVICE).items()}
     coda.patch(model, fuse_loss=fuse_loss)
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step(model, batch)
-        model.zero_grad()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = model(**batch).loss
-        loss.backward()
+    graph, (loss, captured) = capture(lambda: step(model, batch), warm_ups=3)
     graph.replay()
-    captured = {name: p.grad.clone() for name, p in model.named_parameters()}
     expected_loss, expected = step(model, batch)
     torch.testing.assert_close(loss, expected_loss)
     for name, gradient in captured.items():
@@ -113,16 +103,7 @@ def test_main_gradients_in_a_cuda_graph():
     """Each replay adds, the hooks' part too."""
     model, batch = with_main_gradients(make_gpu_model("tied")), draw_batch(device=DEVICE)
     coda.patch(model, main_grad=True)
-    work = lambda: model(**batch, use_cache=False).loss.backward()  # noqa: E731
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(2):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
+    graph, _ = capture(lambda: model(**batch, use_cache=False).loss.backward(), warm_ups=2)
     expected = {name: 2 * gradient for name, gradient in main_gradients(model).items()}
     for _ in range(2):
         graph.replay()
