@@ -61,6 +61,16 @@ Pressure pressure_of(const SegmentSpec& segment) {
   return Pressure::Light;
 }
 
+std::string_view access_text(Access access) {
+  switch (access) {
+    case Access::Staged: return "staged";
+    case Access::Fours: return "fours";
+    case Access::Paired: return "paired";
+    case Access::Single: return "single";
+  }
+  return "";
+}
+
 template <class Measure>
 int most(const KernelSpec& spec, Measure measure) {
   int result = 0;
@@ -187,16 +197,6 @@ std::string factors_text(const KernelSpec& spec) {
   if (spec.segments.size() > 1)
     text += concat(", ", spec.segments.size(), " segments along ", spec.segments_along_n ? "N" : "M");
   return text;
-}
-
-std::string_view access_text(Access access) {
-  switch (access) {
-    case Access::Staged: return "staged";
-    case Access::Fours: return "fours";
-    case Access::Paired: return "paired";
-    case Access::Single: return "single";
-  }
-  return "";
 }
 
 std::string identity_text(const KernelSpec& spec) {

@@ -52,10 +52,7 @@ SegmentSpec specialise(const BoundSegment& segment) {
   return spec;
 }
 
-bool serves(Access bound, Access planned) {
-  return bound == planned || (planned == Access::Paired && bound < Access::Paired) ||
-         (planned == Access::Fours && bound < Access::Fours);
-}
+bool serves(Access bound, Access planned) { return bound == planned || (bound < planned && planned != Access::Single); }
 
 bool FactorMatrix::fits(bool k_major) const {
   if (lines == 0 || depth == 0) return true;
