@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -11,6 +10,7 @@ from .. import errors
 from ..epilogue import Epilogue, epilogue_numbered
 from ..gemm import Segment, shared_among
 from . import ops, record, route  # noqa: F401 (ops: registers them)
+from .constants import NUMBER
 from .derived import Derived, derived_of, result_types
 from .launch import Launch, launch_of, rows_of
 
@@ -137,7 +137,7 @@ def _refuse_output(call: str, name: str, is_recorded: bool) -> None:
 def _operand(call: str, name: str, value: Any, like: torch.Tensor) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
-    if isinstance(value, numbers.Real):  # of numpy, too
+    if isinstance(value, NUMBER):
         return torch.full((), value, dtype=torch.float32, device=like.device)
     raise errors.TypeError(f"{call}: operand '{name}' is a {type(value).__name__}, expected a torch tensor, as the others are: "
                            "convert it with torch.from_numpy")

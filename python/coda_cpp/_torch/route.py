@@ -21,7 +21,7 @@ _FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
 
 def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
     """Whether nothing but autograd watches: no compiler, no dispatch mode (fake tensors, selective checkpointing), no
-    subclass of Tensor. Errors: those of has_modes."""
+    subclass of Tensor. Errors: those of refuse_transforms."""
     if torch.compiler.is_compiling() or has_modes():
         return False
     for tensor in tensors:
@@ -31,14 +31,19 @@ def is_plain(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def has_modes() -> bool:
-    """Whether a dispatch mode is on, or torch functionalizes. Raises NotImplementedError in another transform of torch.func
-    and where forward-mode derivatives are taken: those of an op without a rule for them would be zeros, in silence."""
+    """Whether a dispatch mode is on, or torch functionalizes. Errors: those of refuse_transforms."""
+    refuse_transforms()
+    return _modes() > 0 or _transforms() is not None
+
+
+def refuse_transforms() -> None:
+    """Raises NotImplementedError in a transform of torch.func, but for functionalization, and where forward-mode derivatives
+    are taken: those of an op without a rule for them would be zeros, in silence. Not for a compiler to trace."""
     transform = _transforms()
     if (transform is not None and transform.key() != _FUNCTIONALIZE) or forward_ad._current_level >= 0:
         raise NotImplementedError(
             "coda_cpp: a call is made in a transform of torch.func or under forward-mode differentiation, expected reverse "
             "mode alone: coda has no rules for vmap and jvp; take gradients by backward() or torch.autograd.grad")
-    return _modes() > 0 or transform is not None
 
 
 def gemm(launch: Launch, a: Tensors, b: Tensors, operands: Tensors = ()) -> list[torch.Tensor]:

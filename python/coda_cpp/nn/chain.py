@@ -11,7 +11,7 @@ import torch
 from ..errors import Error, NotImplementedError, TypeError, ValueError
 from . import segment as pieces
 from .ops import segment
-from .parts import name_of
+from .parts import at_path, name_of
 
 #: What a segment calls its weights, and where a layer has them.
 MLP_PATHS = {"o": "self_attn.o_proj.weight", "o_bias": "self_attn.o_proj.bias", "post_norm": "post_attention_layernorm.weight",
@@ -65,8 +65,7 @@ def _require_alike(call, x, weights):
 
 def weights_of(module, paths):
     """{name: tensor} of those paths the module has."""
-    found = {name: functools.reduce(lambda owner, part: getattr(owner, part, None), path.split("."), module)
-             for name, path in paths.items()}
+    found = {name: at_path(module, path) for name, path in paths.items()}
     return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 

@@ -114,7 +114,8 @@ segment_op.register_autograd(_segment_backward, setup_context=_setup_segment)
 def segment(plan, attention, x, weights, turns=(), main_grad=False):
     """{name: tensor} of plan.results. weights: by name, in the order of plan.names; main_grad: gradients by parameters
     that have a `main_grad` are added to it, and their own `grad` stays None. Raises NotImplementedError in transforms."""
-    route.is_plain(())  # for what it raises: an op goes into transforms, too, and forgets their derivatives
+    if not torch.compiler.is_compiling():
+        route.refuse_transforms()  # an op goes into them, too, and forgets their derivatives
     policy = plan.policy if torch.is_grad_enabled() else "none"
     found = segment_op(attention, x, [weights[name] for name in plan.names], list(turns), ",".join(plan.names), plan.eps,
                        plan.gate, plan.head, policy, plan.angles, plan.scale, main_grad)

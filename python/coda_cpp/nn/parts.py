@@ -14,6 +14,11 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 RECORDER = "transformers.utils.output_capturing"
 
 
+def at_path(module, path):
+    """What the module has at a path with dots, or None."""
+    return functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), module)
+
+
 def hook_obstacle(module):
     """Why the module must be called and cannot be read past, or None. Hooks of transformers that record hidden states
     are idle in calls that do not ask for them."""
@@ -55,7 +60,7 @@ def require_parts(call, module, paths, within=""):
     owners = dict.fromkeys([path.rpartition(".")[0] for path in paths])
     holders = dict.fromkeys([owner.rpartition(".")[0] for owner in owners])
     for path in (*owners, *holders):
-        part = functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), module) if path else None
+        part = at_path(module, path) if path else None
         if part is None:
             continue
         kind = "RMSNorm" if path.endswith("norm") else "Linear"
