@@ -17,8 +17,9 @@ std::int64_t counted(std::span<const std::int64_t> targets, const HeadOptions& o
   return std::ssize(targets) - std::count(targets.begin(), targets.end(), options.ignore_index);
 }
 
-/// The smallest power of two that makes a normal number of it.
-double scale_of(double share) { return std::exp2(std::ceil(std::log2(kSmallestNormal / share))); }
+/// The power of two that makes it 1 to 2, the middle of the range: small probabilities and the products behind the
+/// logits lie below the share.
+double scale_of(double share) { return std::exp2(std::ceil(-std::log2(share))); }
 
 }  // namespace
 

@@ -87,7 +87,7 @@ TEST_F(F16Range, ShareOfAToken) {
   expect_errors({{typeid(ValueError),
                   "loss_and_gradients: factor is -0.0001 over 3 tokens, 3.33333e-05 for each, expected at least 2^-14 "
                   "= 6.10352e-05, the smallest normal f16: the gradient by f16 logits loses bits below it: pass factor "
-                  "-0.0002 with f32 gradients, and divide them by 2",
+                  "-3.2768 with f32 gradients, and divide them by 32768",
                   [&] { train(model, norm, -0.0001); }}});
   for (const double factor : {0.0, 3 * 0x1p-14}) EXPECT_TRUE(std::isfinite(train(model, norm, factor).value));
 }
@@ -108,11 +108,11 @@ TEST_F(F16Range, ShareOfATokenInTheHead) {
   expect_errors({
       {typeid(ValueError),
        "lm_head_loss_backward: factor is 1 over 16385 tokens, 6.10314e-05" + end +
-           "2 with f32 gradients, and divide them by 2",
+           "32768 with f32 gradients, and divide them by 32768",
        [&] { run(16385, LossReduction::Mean, 1); }},
       {typeid(ValueError),
        "lm_head_loss_backward: factor is 1e-05 over 3 tokens, 1e-05" + end +
-           "8e-05 with f32 gradients, and divide them by 8",
+           "1.31072 with f32 gradients, and divide them by 131072",
        [&] { run(3, LossReduction::Sum, 1e-5); }},
   });
   EXPECT_NEAR(run(16384, LossReduction::Mean, 1), std::log(3), 1e-5);
