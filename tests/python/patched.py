@@ -1,13 +1,12 @@
 """What the tests of patched models share: small models of each kind, a training step, and the rule for errors."""
 
 import collections
-import copy
 import re
 
 import torch
 
 from coda_cpp.demo.fine_tune import WARMUP
-from stock_llama import random_llama
+from stock_llama import exact_copy, random_llama
 
 VOCABULARY, SEQUENCES, LENGTH = 97, 3, 23
 
@@ -76,7 +75,17 @@ def gradients_equal(ours, theirs):
 
 def exact_step(model, batch, **options):
     """step of a stock copy in fp64."""
-    return step(copy.deepcopy(model).double(), batch, **options)
+    with exact_copy(model) as exact:
+        return step(exact, batch, **options)
+
+
+def token_losses(model, batch):
+    """The losses of a stock model's tokens that count."""
+    labels = batch["labels"][:, 1:].flatten()
+    logits = model(**{name: value for name, value in batch.items() if name != "labels"}).logits[:, :-1].flatten(0, 1)
+    losses = torch.nn.functional.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), labels,
+                                               reduction="none")
+    return losses[labels != -100].double()
 
 
 def train(model, batches):
@@ -124,3 +133,12 @@ def expect_no_worse(ours, stock, exact, dtype):
         # Keys of all tokens moved alike change no softmax but for their rotation: terms of the size of k's cancel.
         scale = rms(whole(exact, [name.replace("k_proj.bias", "k_proj.weight") for name in names]))
         assert got <= 2 * theirs + 2 * ROUNDING[dtype] * scale, f"{pool}: {got:.3e}, stock {theirs:.3e}"
+
+
+@torch.no_grad()
+def expect_loss_no_worse(loss, stock, batch):
+    """One number may be right by chance: a mean of ours is at most twice as far from fp64 as the stock model's tokens are."""
+    with exact_copy(stock) as exact:
+        truth = token_losses(exact, batch)
+    allowed = 2 * rms(token_losses(stock, batch) - truth) + ROUNDING[loss.dtype] * truth.mean()
+    assert abs(loss.double() - truth.mean()) <= allowed

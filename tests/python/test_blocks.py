@@ -1,7 +1,5 @@
 """The Transformer blocks against their formulas in double, and a whole layer against transformers'."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -10,6 +8,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRot
 
 import coda_cpp as coda
 from coda_cpp import blocks
+from stock_llama import exact_copy
 from support import check_close, generator, to_double
 
 T, D, F, V, HEAD, HEADS, KV_HEADS = 21, 128, 96, 75, 32, 4, 2
@@ -103,9 +102,9 @@ def test_a_layer_is_transformers(bias):
         for parameter in layer.parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.1 if parameter.dim() == 1 else parameter.shape[1] ** -0.5))
         x = torch.randn(T, D)
-        exact = copy.deepcopy(layer).double()
         cos, sin = LlamaRotaryEmbedding(config)(x, torch.arange(T)[None])
-        expected = exact(x[None].double(), position_embeddings=(cos.double(), sin.double()))
+        with exact_copy(layer) as exact:
+            expected = exact(x[None].double(), position_embeddings=(cos.double(), sin.double()))
     expected = (expected[0] if isinstance(expected, tuple) else expected).reshape(T, D).numpy()
 
     attention, mlp = layer.self_attn, layer.mlp

@@ -17,9 +17,10 @@ NAMES = ["hidden, layer 0", "hidden, layer 1", "loss", "gradient, embed_tokens",
          "gradient, norm", "gradient, lm_head"]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["f32", "bf16"])
 @pytest.mark.parametrize("is_patched", [False, True])
-def test_rows_of_a_model(is_patched):
-    model = make_model().bfloat16()
+def test_rows_of_a_model(is_patched, dtype):
+    model = make_model().to(dtype)
     before = copy.deepcopy(model.state_dict())
     if is_patched:
         coda.patch(model)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from stock_llama import random_llama
+from stock_llama import exact_copy, random_llama
 from support import ROUNDING, to_double
 
 VOCABULARY, SEQUENCES, LENGTH = 97, 3, 23
@@ -49,6 +49,11 @@ def stock_gradients(model, tokens, targets, factor=1):
     return loss.item(), {name: to_double(p.grad) for name, p in model.named_parameters()}
 
 
+def exact_gradients(model, *args, **options):
+    with exact_copy(model) as exact:
+        return stock_gradients(exact, *args, **options)
+
+
 def rms(values):
     return np.sqrt(np.mean(np.square(values)))
 
@@ -62,7 +67,7 @@ def model(request):
 def test_single_precision_gradients(model, policy):
     tokens, targets = draw_batch()
     ours = to_coda(model)
-    loss, expected = stock_gradients(copy.deepcopy(model).double(), tokens, targets)
+    loss, expected = exact_gradients(model, tokens, targets)
     got_loss, got = ours.loss_and_gradients(tokens, targets, policy=policy, chunk_tokens=64)
     assert got_loss.value == pytest.approx(loss, rel=1e-5)
     assert got_loss.counted == (targets != -100).sum()
@@ -78,7 +83,7 @@ def test_single_precision_gradients(model, policy):
 def test_half_precision_gradients_are_no_worse_than_stock(model, main, stream_gradient):
     tokens, targets = draw_batch()
     model = model.bfloat16()
-    exact_loss, exact = stock_gradients(copy.deepcopy(model).double(), tokens, targets)
+    exact_loss, exact = exact_gradients(model, tokens, targets)
     loss, stock = stock_gradients(model, tokens, targets)
     got_loss, got = to_coda(model).loss_and_gradients(tokens, targets, dtype=main, stream_gradient=stream_gradient,
                                                       chunk_tokens=64)
@@ -226,7 +231,7 @@ def test_a_scaled_loss_in_f16():
     """The cure the error names: the gradients are those of the factor that was refused, and no worse than stock's."""
     model = make_model().half()
     tokens, targets = draw_batch()
-    _, exact = stock_gradients(copy.deepcopy(model).double(), tokens, targets, factor=0.001)
+    _, exact = exact_gradients(model, tokens, targets, factor=0.001)
     _, stock = stock_gradients(model, tokens, targets, factor=65.536)
     _, got = to_coda(model).loss_and_gradients(tokens, targets, factor=65.536, dtype="f32")
     for name, gradient in got.items():

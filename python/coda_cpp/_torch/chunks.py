@@ -52,7 +52,7 @@ def loss_of(x: Tensor, weight: Tensor, targets: Tensor, main_grads: Sequence[Ten
             _product(of, weight, identity(), out=d_x[part])
         if by_weight is not None:
             by_weight.add(of.t(), x[part])
-    loss = torch.where(counted, per_token, 0.0).sum() / count
+    loss = (torch.where(counted, per_token, 0.0).sum(dtype=torch.float64) / count).to(torch.float32)
     return loss, count, d_x, weight.new_empty(0) if by_weight is None else by_weight.made
 
 

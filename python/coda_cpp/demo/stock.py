@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig
 from transformers.generation.streamers import BaseStreamer
 
+from .. import fp64
 from .device import Device
 
 # Called with a layer's number (1 is the first decoder layer) and what it put out, (T,d).
@@ -153,8 +154,7 @@ def _observed(model, on_layer: LayerHook) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _fp64(model) -> Iterator[None]:
-    """Makes a forward pass of `model.model` exact to fp64. `double()` alone is not enough: stock norms and rotary
-    angles compute in fp32 whatever the dtype of the model, which is the size of the errors to be measured."""
+    """Makes a forward pass of `model.model` exact to fp64."""
     narrow = model.dtype
     parts = model.model
     with contextlib.ExitStack() as stack:
@@ -165,37 +165,16 @@ def _fp64(model) -> Iterator[None]:
             after = layer.register_forward_hook(lambda module, inputs, output: module.to(narrow) and None)
             stack.callback(before.remove)
             stack.callback(after.remove)
-        for module in parts.modules():
-            if type(module).__name__.endswith("RMSNorm"):
-                _replace_forward(stack, module, _exact_norm(module))
-        _replace_forward(stack, parts.rotary_emb, _exact_rotary(parts.rotary_emb))
+        stack.enter_context(fp64.replaced(parts.rotary_emb, "forward", _exact_rotary(parts.rotary_emb).forward))
+        for module in parts.children():  # not in parts' own forward, where the layers' hooks narrow again
+            stack.enter_context(fp64.throughout(module))
         yield
 
 
-def _replace_forward(stack: contextlib.ExitStack, module: nn.Module, forward: Callable) -> None:
-    module.forward = forward
-    stack.callback(delattr, module, "forward")  # the class's own forward shows again
-
-
-def _exact_norm(norm: nn.Module) -> Callable:
-    def forward(x: torch.Tensor) -> torch.Tensor:
-        return norm.weight.double() * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + norm.variance_epsilon))
-
-    return forward
-
-
-def _exact_rotary(rotary: nn.Module) -> Callable:
-    frequencies = rotary.inv_freq.double()
-    if rotary.rope_type == "default":
-        pairs = torch.arange(len(frequencies), dtype=torch.float64, device=frequencies.device)
-        frequencies = float(rotary.config.rope_parameters["rope_theta"]) ** (-pairs / len(frequencies))
-
-    def forward(x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        angles = position_ids[..., None].double() * frequencies
-        angles = torch.cat((angles, angles), dim=-1)
-        return angles.cos() * rotary.attention_scaling, angles.sin() * rotary.attention_scaling
-
-    return forward
+def _exact_rotary(rotary: nn.Module) -> nn.Module:
+    """One whose frequencies are not rounded either."""
+    with fp64.Fp64():
+        return type(rotary)(rotary.config).to(rotary.inv_freq.device)
 
 
 def _first(output):
