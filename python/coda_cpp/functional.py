@@ -26,8 +26,8 @@ import torch
 
 from ._torch import launches, ops  # ops: registers them
 from ._torch.arguments import Factors, Stack, expanded, require_tensor
-from ._torch.constants import INTEGER, NUMBER
-from ._torch.frequencies import frequencies, require_base
+from ._torch.frequencies import frequencies
+from ._torch.options import NUMBER, require_base, require_eps, require_rotated
 from ._torch.launch import Launch
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
 from .errors import TypeError, ValueError
@@ -130,8 +130,8 @@ def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps:
             one_plus: bool = False) -> Tensor:
     """rms_norm(x) * norm_weight, for a reader that does not finish norms itself, such as linear_cross_entropy: a pass for the
     sums and one for the result, so nothing between is rounded. x may be a NormedStream; norm_weight is then None."""
-    factors, sum_sq = _normed("rmsnorm", x, norm_weight if isinstance(x, NormedStream) else None, {}, None, one_plus,
-                              False)
+    factors, sum_sq = _normed("rmsnorm", x, norm_weight if isinstance(x, NormedStream) else None, {}, None, eps,
+                              one_plus, False)
     _require_norm(factors, norm_weight)
     launch = launches.normed(_kind(norm_weight, one_plus), factors.depth, eps)
     out, = factors.run_pass(launch, _ordered(launch, {"x": factors.x, "sum_sq": sum_sq, "gamma": norm_weight}))
@@ -141,7 +141,7 @@ def rmsnorm(x: Tensor | NormedStream, norm_weight: Tensor | None = None, *, eps:
 def rmsnorm_linear(x: Tensor | NormedStream, norm_weight: Tensor | None, weight: Tensor, bias: Tensor | None = None, *,
                    eps: float = 1e-6, one_plus: bool = False, main_grad: bool = False) -> Tensor:
     """rms_norm(x) * norm_weight @ weight.T (+ bias). x may be a NormedStream; norm_weight is then None."""
-    factors, sum_sq = _normed("rmsnorm_linear", x, norm_weight, {"weight": weight}, None, one_plus, main_grad)
+    factors, sum_sq = _normed("rmsnorm_linear", x, norm_weight, {"weight": weight}, None, eps, one_plus, main_grad)
     return factors.run(launches.rms(factors.depth, eps, bias is not None), (sum_sq, *_given(bias)))[0]
 
 
@@ -149,7 +149,7 @@ def rmsnorm_swiglu(x: Tensor | NormedStream, norm_weight: Tensor | None, gate: T
                    gate_bias: Tensor | None = None, up_bias: Tensor | None = None, eps: float = 1e-6,
                    one_plus: bool = False, main_grad: bool = False) -> Tensor:
     """linear_swiglu of rms_norm(x) * norm_weight. x may be a NormedStream; norm_weight is then None."""
-    factors, sum_sq = _normed("rmsnorm_swiglu", x, norm_weight, *_pair(gate, up), one_plus, main_grad)
+    factors, sum_sq = _normed("rmsnorm_swiglu", x, norm_weight, *_pair(gate, up), eps, one_plus, main_grad)
     biases = _all_or_none("rmsnorm_swiglu", {"gate_bias": gate_bias, "up_bias": up_bias})
     launch = launches.rms_gated("swiglu", factors.depth, eps, len(biases) > 0)
     return factors.run(launch, _ordered(launch, {"sum_sq": sum_sq, **biases}))[0]
@@ -165,10 +165,12 @@ def rmsnorm_qkv_rope(x: Tensor | NormedStream, norm_weight: Tensor | None, q: Te
     if sizes is not None and (k is not None or v is not None):
         raise ValueError(f"{call}: argument 'sizes' is given with 'k' or 'v', expected it with a stacked weight alone: leave "
                          "it out")
+    if biases is not None and not isinstance(biases, (tuple, list)):
+        raise TypeError(f"{call}: argument 'biases' is a {type(biases).__name__}, expected a tuple of tensors, of q, k and v")
     if biases is not None and len(biases) != 3:
         raise ValueError(f"{call}: argument 'biases' has {len(biases)} entries, expected 3: of q, k and v")
     weights, stack = ({"q": q, "k": k, "v": v}, None) if k is not None else _stacked(call, q, sizes)
-    factors, sum_sq = _normed(call, x, norm_weight, weights, stack, one_plus, main_grad)
+    factors, sum_sq = _normed(call, x, norm_weight, weights, stack, eps, one_plus, main_grad)
     options, angles = _rope(call, rope, factors)
     launch = launches.rms_qkv(factors.depth, eps, biases is not None, *options)
     operands: list[Tensor] = []
@@ -182,6 +184,7 @@ def linear_qknorm_rope(x: Tensor, weight: Tensor, norm_weight: Tensor | None, *,
                        eps: float = 1e-6, one_plus: bool = False, main_grad: bool = False) -> Tensor:
     """The projection x @ weight.T (+ bias) with each head normed (Qwen3) and rotated. norm_weight: (head,)."""
     factors = Factors("linear_qknorm_rope", x, {"weight": weight}, main_grad)
+    require_eps("linear_qknorm_rope", "argument 'eps' is", eps)
     options, angles = _rope("linear_qknorm_rope", rope, factors)
     launch = launches.qk_norm_rope(_kind(norm_weight, one_plus), eps, bias is not None, *options)
     return factors.run(launch, _ordered(launch, {"gamma": norm_weight, "bias": bias, **angles}))[0]
@@ -227,8 +230,9 @@ def _all_or_none(call: str, biases: dict[str, Tensor | None]) -> dict[str, Tenso
 
 
 def _normed(call: str, x: Tensor | NormedStream, norm_weight: Tensor | None, weights: dict[str, Tensor], stack: Stack | None,
-            one_plus: bool, main_grad: bool) -> tuple[Factors, Tensor]:
+            eps: float, one_plus: bool, main_grad: bool) -> tuple[Factors, Tensor]:
     """The product behind a norm: h in the place of x, and the sums of squares."""
+    require_eps(call, "argument 'eps' is", eps)
     if isinstance(x, NormedStream):
         if norm_weight is not None:
             raise ValueError(f"{call}: argument 'norm_weight' is given with a NormedStream, expected None: the stream has "
@@ -278,9 +282,7 @@ def _rope(call: str, rope: Rope, factors: Factors) -> tuple[tuple[Any, ...], dic
 def _require_rope(call: str, rope: Rope) -> None:
     if not isinstance(rope, Rope):
         raise TypeError(f"{call}: argument 'rope' is a {type(rope).__name__}, expected a functional.Rope")
-    for name, value in (("head", rope.head), ("width", rope.width)):
-        if not isinstance(value, INTEGER):
-            raise TypeError(f"{call}: argument 'rope' has {name} {value!r}, expected an int")
+    require_rotated(call, rope.head, rope.width)
     if not isinstance(rope.scale, NUMBER):
         raise TypeError(f"{call}: argument 'rope' has scale {rope.scale!r}, expected a number")
     require_base(call, "argument 'rope' has base", rope.base)

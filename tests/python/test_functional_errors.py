@@ -14,6 +14,7 @@ RECORDED, PARAMETER = torch.ones(3, 8, requires_grad=True), torch.ones(4, 8, req
 ADDED = torch.ones(4, 8, requires_grad=True)
 ADDED.main_grad = torch.zeros(4, 8)
 ROPE = CF.Rope(4, torch.arange(3))
+EPS = "expected a finite number, 0 or above: it is added to a mean square"
 ANGLES = "expected positions, with or without frequencies, or cos and sin"
 CURE = "convert it with torch.from_numpy"
 
@@ -83,8 +84,14 @@ ROWS = [
      lambda: CF.rmsnorm_linear(X[:, :0], None, W[:, :0])),
     (ValueError, "rmsnorm: argument 'x' has shape [0], expected (..., K) with K above 0: a norm is a mean over K",
      lambda: CF.rmsnorm(X[0, :0])),
-    (TypeError, "rms: options are count=8, eps='1e-6', has_bias=False, expected plain numbers and names: one has another type",
-     lambda: CF.rmsnorm_linear(X, None, W, eps="1e-6")),
+    (TypeError, f"rmsnorm_linear: argument 'eps' is '1e-6', {EPS}", lambda: CF.rmsnorm_linear(X, None, W, eps="1e-6")),
+    (ValueError, f"rmsnorm_swiglu: argument 'eps' is nan, {EPS}", lambda: CF.rmsnorm_swiglu(X, None, W, W, eps=math.nan)),
+    (TypeError, f"rmsnorm_qkv_rope: argument 'eps' is None, {EPS}",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=ROPE, eps=None)),
+    (ValueError, f"linear_qknorm_rope: argument 'eps' is -1, {EPS}",
+     lambda: CF.linear_qknorm_rope(X, W, None, rope=ROPE, eps=-1)),
+    (TypeError, "linear: options are activation=['gelu'], has_bias=False, expected plain numbers and names: one has another type",
+     lambda: CF.linear_act(X, W, ["gelu"])),
     (ValueError, "rmsnorm_linear: argument 'norm_weight' has shape [7], expected [8], the last dimension of 'x'",
      lambda: CF.rmsnorm_linear(X, torch.ones(7), W)),
     (ValueError, "rmsnorm_linear: argument 'norm_weight' is given with a NormedStream, expected None: the stream has been "
@@ -97,8 +104,7 @@ ROWS = [
     (ValueError, "rmsnorm: argument 'x' has shape [], expected (..., K)", lambda: CF.rmsnorm(torch.tensor(1.0))),
     (TypeError, "rmsnorm: elementwise: operand 'x' has dtype i64, expected f32, bf16, f16 or f64: no tile holds integers",
      lambda: CF.rmsnorm(X.long())),
-    (ValueError, "rmsnorm: argument 'eps' is -1, expected a finite number, 0 or above: it is added to a mean square",
-     lambda: CF.rmsnorm(X, eps=-1.0)),
+    (ValueError, f"rmsnorm: argument 'eps' is -1.0, {EPS}", lambda: CF.rmsnorm(X, eps=-1.0)),
     (ValueError, "rmsnorm_qkv_rope: argument 'k' is missing, expected q, k and v, or one stacked weight as 'q' with 'sizes', "
                  "the rows of each", lambda: CF.rmsnorm_qkv_rope(X, None, W, rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'q' has 4 rows, expected those of q, k, v stacked, sizes [1, 2, 3]",
@@ -113,6 +119,8 @@ ROWS = [
                  "it out", lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, sizes=(4, 4, 4), rope=ROPE)),
     (ValueError, "rmsnorm_qkv_rope: argument 'biases' has 4 entries, expected 3: of q, k and v",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, biases=[torch.ones(4)] * 4, rope=ROPE)),
+    (TypeError, "rmsnorm_qkv_rope: argument 'biases' is a Tensor, expected a tuple of tensors, of q, k and v",
+     lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, rope=ROPE, biases=torch.ones(3, 4))),
     (TypeError, "rmsnorm_qkv_rope: argument 'bias' is a NoneType, expected a torch tensor",
      lambda: CF.rmsnorm_qkv_rope(X, None, W, W, W, biases=[torch.ones(4), None, torch.ones(4)], rope=ROPE)),
     (TypeError, "rmsnorm_qkv_rope: argument 'rope.frequencies' is a ndarray, expected a torch tensor",
@@ -150,9 +158,10 @@ ROWS = [
     (ValueError, "linear_qknorm_rope: argument 'rope.cos' requires grad, expected a tensor outside autograd: no gradient by it "
                  "is derived; pass its detach()",
      lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(4, cos=TABLE.clone().requires_grad_(), sin=TABLE))),
-    (ValueError, "qk_norm_rope: rope.width is 3, expected an even number: columns rotate in pairs; choose an even rope.width "
-                 "below rope.head (3) to leave columns unrotated",
-     lambda: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(3, torch.arange(3)))),
+    *[(ValueError, f"linear_qknorm_rope: argument 'rope' has head {head} and width {width}, expected a head above 0 and an even "
+                   "width within it, 0 for all of an even head: columns rotate in pairs",
+       lambda head=head, width=width: CF.linear_qknorm_rope(X, W, None, rope=CF.Rope(head, torch.arange(3), width=width)))
+      for head, width in ((3, 0), (0, 0), (-2, 0), (4, -2), (4, 6), (4, 1))],
     (TypeError, "linear_cross_entropy: argument 'targets' has dtype torch.float32, expected torch.int64 or torch.int32",
      lambda: CF.linear_cross_entropy(X, W, torch.ones(3))),
     (TypeError, "linear_cross_entropy: argument 'ignore_index' is a NoneType, expected an int",

@@ -313,7 +313,8 @@ def test_under_autocast():
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)([[0]])),
     (ValueError, "LlamaModel: argument 'tokens' has shape [5], expected (B, L)",
      lambda: nn.LlamaModel(VOCABULARY, D, F, 1, HEADS, KV_HEADS)(torch.zeros(5, dtype=torch.int64))),
-    (TypeError, "GatedMLP: eps is None, expected a number", lambda: nn.GatedMLP(D, F, eps=None)(torch.ones(2, D))),
+    (TypeError, "GatedMLP: eps is None, expected a finite number, 0 or above: it is added to a mean square",
+     lambda: nn.GatedMLP(D, F, eps=None)(torch.ones(2, D))),
 ], ids=lambda value: value[:30] if isinstance(value, str) else "")
 def test_refusals_of_shapes_and_options(kind, text, call):
     with pytest.raises(kind) as caught:

@@ -8,7 +8,8 @@ import torch
 
 from ..errors import Error, TypeError, ValueError
 from . import record
-from .constants import INTEGER, settled
+from .constants import settled
+from .options import INTEGER
 from .launch import Launch, rows_of, split
 
 Tensor = torch.Tensor

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import numbers
 from typing import Any, Callable, NoReturn
 
 import torch
 
 from ..errors import Error, TypeError
-
-#: What options may be, numpy's too; Python's own types first, which are asked for in less time than abstract ones.
-INTEGER, NUMBER = (int, numbers.Integral), (int, float, numbers.Real)
 
 
 def constant(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from .. import errors
 from ..epilogue import Epilogue, epilogue_numbered
 from ..gemm import Segment, shared_among
 from . import ops, record, route  # noqa: F401 (ops: registers them)
-from .constants import NUMBER
+from .options import NUMBER
 from .derived import Derived, derived_of, result_types
 from .launch import Launch, launch_of, rows_of
 

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import torch
 
-from ..errors import TypeError, ValueError
 from . import route
-from .constants import NUMBER, settled
-
-
-def require_base(call: str, place: str, base: object) -> None:
-    """Raises TypeError, ValueError. place: what the call has it in."""
-    is_number = isinstance(base, NUMBER)
-    if not (is_number and 0 < base < math.inf):
-        kind = ValueError if is_number else TypeError
-        raise kind(f"{call}: {place} {base!r}, expected a finite number above 0, such as 10000")
+from .constants import settled
 
 
 def frequencies(base: float, width: int, device: torch.device) -> torch.Tensor:

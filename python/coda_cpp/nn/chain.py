@@ -8,7 +8,8 @@ import functools
 
 import torch
 
-from ..errors import Error, NotImplementedError, TypeError, ValueError
+from .._torch.options import require_eps
+from ..errors import Error, NotImplementedError, ValueError
 from . import segment as pieces
 from .ops import segment
 from .parts import at_path, name_of
@@ -43,8 +44,7 @@ class Options:
         if self.main_grad and torch.compiler.is_compiling():
             raise NotImplementedError(f"{self.call}: main_grad is set under torch.compile, expected eager mode: a graph has no "
                                       "parameters with attributes; patch(model) without it, or do not compile")
-        if not isinstance(self.eps, (int, float)):
-            raise TypeError(f"{self.call}: eps is {self.eps}, expected a number")
+        require_eps(self.call, "eps is", self.eps)
         _require_alike(self.call, x, weights)
         plan = pieces.Plan(tuple(weights), self.eps, self.gate, self.head, self.policy, self.angles, self.scale)
         try:

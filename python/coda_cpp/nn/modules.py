@@ -14,7 +14,8 @@ import torch
 
 from .. import _core, functional
 from .._torch.arguments import require_constant, require_tensor
-from .._torch.frequencies import frequencies, require_base
+from .._torch.frequencies import frequencies
+from .._torch.options import require_base
 from ..errors import NotImplementedError, TypeError, ValueError
 from . import chain
 from .parts import part_obstacle, require_parts
