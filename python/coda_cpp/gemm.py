@@ -103,19 +103,29 @@ def gemm(a: Any, b: Any, epilogue: Any = "identity", /, *, backend: str | None =
 class Plan:
     """A call of gemm made ready: kernel compiled and loaded, outputs made. :func:`prepare` makes it; calling it runs.
 
-    It reads and writes the same tensors each time, so it can be captured in a CUDA graph.
+    It reads and writes the same tensors each time, so it can be captured in a CUDA graph; autograd counts a run as a write
+    in place, and refuses a backward that kept an output of the run before.
     """
 
     def __init__(self, prepared: _core.Prepared, segments: list, several: bool) -> None:
         self._prepared = prepared
         results = [_result(program, made) for (program, _), made in zip(segments, prepared._outputs)]
         self.outputs = tuple(results) if several else results[0]
+        self._written = [tensor for made in prepared._outputs for tensor in made]
+        _load_entry(self._written)
 
     def __call__(self, *, stream: int | None = None, workspace: Any = None) -> Any:
         """Queues the call and returns its outputs, as gemm does. stream: a CUstream's address, None for torch's current
         one. workspace: a tensor of at least `workspace_bytes` bytes on the same GPU, which it may use until it ends."""
+        if not (stream is None or isinstance(stream, int) and stream >= 0):
+            raise TypeError(f"Plan: argument 'stream' is {stream!r}, expected a CUstream's address, as the cuda_stream of a "
+                            "torch.cuda.Stream, or None")
+        if not (workspace is None or hasattr(workspace, "data_ptr")):
+            raise TypeError(f"Plan: argument 'workspace' is a {type(workspace).__name__}, expected a torch tensor on the GPU")
         address, size = (workspace.data_ptr(), workspace.nbytes) if workspace is not None else (0, 0)
         self._prepared._run(stream, address, size)
+        if _entry is not None:
+            _entry.count_writes(self._written)
         return self.outputs
 
     @property
@@ -241,22 +251,28 @@ _entry: Any = None  # coda_cpp._torch.entry, once a torch tensor has been seen
 
 def _torch_entry(tensors: Iterable[Any], epilogue: Any, operands: dict[str, Any]) -> Any:
     """The module that makes a call which torch watches: autograd, autocast, a compiler. None where it does not."""
-    global _entry
     given = [*tensors, *operands.values()]
     if isinstance(epilogue, (list, tuple)):
         given += [value for part in epilogue if isinstance(part, Segment) for value in part.operands.values()]
-    if _entry is None:
-        needs = [getattr(tensor, "requires_grad", None) for tensor in given]
-        if needs.count(None) == len(needs):
-            return None
-        try:
-            from ._torch import entry
-        except ImportError:  # a torch too old for it: coda runs, and refuses what would be recorded
-            if any(needs):
-                raise
-            return None
-        _entry = entry
-    return _entry if _entry.is_watched(given) else None
+    _load_entry(given)
+    return _entry if _entry is not None and _entry.is_watched(given) else None
+
+
+def _load_entry(given: Iterable[Any]) -> None:
+    """Sets `_entry` where there is a torch tensor among the given."""
+    global _entry
+    if _entry is not None:
+        return
+    needs = [tensor.requires_grad for tensor in given if hasattr(tensor, "requires_grad")]
+    if not needs:
+        return
+    try:
+        from ._torch import entry
+    except ImportError:  # a torch too old for it: coda runs, and refuses what would be recorded
+        if any(needs):
+            raise
+        return
+    _entry = entry
 
 
 def _has_own(epilogue: Any) -> bool:
