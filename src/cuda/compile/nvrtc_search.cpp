@@ -16,6 +16,13 @@
 namespace coda::cuda {
 namespace {
 
+// Where a toolkit keeps what it has for this kind of machine.
+#if defined(__aarch64__)
+constexpr const char* kToolkitTarget = "/usr/local/cuda/targets/sbsa-linux/lib";
+#else
+constexpr const char* kToolkitTarget = "/usr/local/cuda/targets/x86_64-linux/lib";
+#endif
+
 struct AddedFolders {
   std::mutex mutex;
   std::vector<std::string> folders;
@@ -80,7 +87,7 @@ void add_nvrtc_folder(std::string folder) {
 NvrtcSearch nvrtc_search() {
   NvrtcSearch search;
   search.file = options().nvrtc;
-  search.folders = {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"};
+  search.folders = {"/usr/local/cuda/lib64", kToolkitTarget};
   {
     AddedFolders& added = added_folders();
     const std::lock_guard lock(added.mutex);

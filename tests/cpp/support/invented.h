@@ -14,7 +14,7 @@ namespace coda::testing_support {
 inline TensorView invented(std::initializer_list<std::int64_t> shape, DType dtype,
                            Device device = {DeviceKind::Cuda, 0}) {
   static std::uintptr_t next = 0;
-  next += std::uintptr_t{1} << 36;
+  next += std::uintptr_t{1} << 40;  // further apart than any operand is large
   return {reinterpret_cast<void*>(next), dtype, shape, device};
 }
 
