@@ -27,9 +27,9 @@ import torch
 from ._torch import launches, ops  # ops: registers them
 from ._torch.arguments import Factors, Stack, expanded, require_tensor
 from ._torch.frequencies import frequencies
-from ._torch.options import NUMBER, require_base, require_eps, require_rotated
 from ._torch.launch import Launch
 from ._torch.loss import linear_cross_entropy, linear_cross_entropy_forward
+from ._torch.options import NUMBER, require_base, require_eps, require_rotated
 from .errors import TypeError, ValueError
 from .gemm import elementwise, gemm
 

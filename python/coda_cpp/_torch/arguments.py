@@ -9,8 +9,8 @@ import torch
 from ..errors import Error, TypeError, ValueError
 from . import record
 from .constants import settled
-from .options import INTEGER
 from .launch import Launch, rows_of, split
+from .options import INTEGER
 
 Tensor = torch.Tensor
 SIZE = (*INTEGER, torch.SymInt)

@@ -10,9 +10,9 @@ from .. import errors
 from ..epilogue import Epilogue, epilogue_numbered
 from ..gemm import Segment, shared_among
 from . import ops, record, route  # noqa: F401 (ops: registers them)
-from .options import NUMBER
 from .derived import Derived, derived_of, result_types
 from .launch import Launch, launch_of, rows_of
+from .options import NUMBER
 
 Tensors = Sequence[torch.Tensor]
 REFUSED = object()
