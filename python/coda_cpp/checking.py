@@ -78,15 +78,15 @@ def check(model: Any, batch: Any, *, policy: str = "fast") -> Check:
     with torch.inference_mode(False), torch.enable_grad():
         stock = copy.deepcopy(model)
         patching.unpatch_if_patched(stock)
-        ours, exact = copy.deepcopy(stock), copy.deepcopy(stock).double()
+        ours = copy.deepcopy(stock)
         report = patching.patch(ours, policy=policy, strict=True)
         got = _step(ours, batch)
         for reason in report.calls_left_stock:
             if not reason.startswith("loss: "):
                 raise NotImplementedError(f"check: the call is left to the stock forward: {reason}")
-        theirs = _step(stock, batch)
-        with fp64.throughout(exact):
+        with fp64.copy_of(stock) as exact:
             truth = _step(exact, batch)
+        theirs = _step(stock, batch)
     rows = [Row(name, relative_error(got[name], value), relative_error(theirs[name], value)) for name, value in truth.items()]
     return Check(rows, report)
 

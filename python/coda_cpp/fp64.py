@@ -4,6 +4,7 @@ whatever its dtype, which is the size of the errors to be measured."""
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Iterator
 
@@ -17,6 +18,14 @@ class Fp64(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         func = torch.Tensor.double if func is torch.Tensor.float else func
         return func(*map(_in_fp64, args), **{name: _in_fp64(value) for name, value in (kwargs or {}).items()})
+
+
+@contextlib.contextmanager
+def copy_of(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """A copy of a stock model, in fp64 throughout as long as the context lasts."""
+    exact = copy.deepcopy(model).double()
+    with throughout(exact):
+        yield exact
 
 
 @contextlib.contextmanager

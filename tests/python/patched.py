@@ -5,8 +5,9 @@ import re
 
 import torch
 
+from coda_cpp import fp64
 from coda_cpp.demo.fine_tune import WARMUP
-from stock_llama import exact_copy, random_llama
+from stock_llama import random_llama
 
 VOCABULARY, SEQUENCES, LENGTH = 97, 3, 23
 
@@ -75,7 +76,7 @@ def gradients_equal(ours, theirs):
 
 def exact_step(model, batch, **options):
     """step of a stock copy in fp64."""
-    with exact_copy(model) as exact:
+    with fp64.copy_of(model) as exact:
         return step(exact, batch, **options)
 
 
@@ -138,7 +139,7 @@ def expect_no_worse(ours, stock, exact, dtype):
 @torch.no_grad()
 def expect_loss_no_worse(loss, stock, batch):
     """One number may be right by chance: a mean of ours is at most twice as far from fp64 as the stock model's tokens are."""
-    with exact_copy(stock) as exact:
+    with fp64.copy_of(stock) as exact:
         truth = token_losses(exact, batch)
     allowed = 2 * rms(token_losses(stock, batch) - truth) + ROUNDING[loss.dtype] * truth.mean()
     assert abs(loss.double() - truth.mean()) <= allowed

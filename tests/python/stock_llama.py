@@ -1,13 +1,9 @@
 """Small stock models of the families coda runs, with random weights."""
 
-import contextlib
-import copy
 import os
 
 import torch
 import transformers
-
-from coda_cpp import fp64
 
 
 def random_llama(factor=4, family="Llama", **options):
@@ -26,11 +22,3 @@ def random_llama(factor=4, family="Llama", **options):
         for parameter in model.parameters():  # norms and biases start as ones and zeros
             parameter.add_(0.1 * torch.randn_like(parameter)) if parameter.dim() == 1 else parameter.mul_(factor)
     return model
-
-
-@contextlib.contextmanager
-def exact_copy(model):
-    """A copy of a stock model that computes in fp64 throughout."""
-    exact = copy.deepcopy(model).double()
-    with fp64.throughout(exact):
-        yield exact

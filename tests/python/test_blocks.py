@@ -7,8 +7,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
 
 import coda_cpp as coda
-from coda_cpp import blocks
-from stock_llama import exact_copy
+from coda_cpp import blocks, fp64
 from support import check_close, generator, to_double
 
 T, D, F, V, HEAD, HEADS, KV_HEADS = 21, 128, 96, 75, 32, 4, 2
@@ -103,7 +102,7 @@ def test_a_layer_is_transformers(bias):
             parameter.copy_(torch.randn_like(parameter) * (0.1 if parameter.dim() == 1 else parameter.shape[1] ** -0.5))
         x = torch.randn(T, D)
         cos, sin = LlamaRotaryEmbedding(config)(x, torch.arange(T)[None])
-        with exact_copy(layer) as exact:
+        with fp64.copy_of(layer) as exact:
             expected = exact(x[None].double(), position_embeddings=(cos.double(), sin.double()))
     expected = (expected[0] if isinstance(expected, tuple) else expected).reshape(T, D).numpy()
 

@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import save_file
 
 import coda_cpp as coda
-from stock_llama import exact_copy, random_llama
+from coda_cpp import fp64
+from stock_llama import random_llama
 from support import to_double
 
 VOCABULARY, TOKENS = 97, 70
@@ -53,7 +54,7 @@ def test_logits_and_loss_are_no_worse_than_stock(variant, dtype):
     """Errors against double of the same weights: at most twice stock's, plus one rounding of the data."""
     tokens, targets = draw_tokens(), draw_tokens()
     stock = variant.to(torch.float32 if dtype == "f32" else torch.bfloat16)
-    with exact_copy(stock) as widened:
+    with fp64.copy_of(stock) as widened:
         exact = logits_of(widened, tokens)
     ours = to_coda(stock)
     got, stocks = to_double(ours.logits(tokens)), logits_of(stock, tokens)

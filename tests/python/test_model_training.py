@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import coda_cpp as coda
-from stock_llama import exact_copy, random_llama
+from coda_cpp import fp64
+from stock_llama import random_llama
 from support import ROUNDING, to_double
 
 VOCABULARY, SEQUENCES, LENGTH = 97, 3, 23
@@ -50,7 +51,7 @@ def stock_gradients(model, tokens, targets, factor=1):
 
 
 def exact_gradients(model, *args, **options):
-    with exact_copy(model) as exact:
+    with fp64.copy_of(model) as exact:
         return stock_gradients(exact, *args, **options)
 
 

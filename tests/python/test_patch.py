@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import coda_cpp as coda
+from coda_cpp import fp64
 from patched import KINDS, VOCABULARY, draw_batch, exact_step, expect_loss_no_worse, expect_no_worse, make_model, step
-from stock_llama import exact_copy
 
 DTYPES = [torch.float32, torch.bfloat16]
 
@@ -61,7 +61,7 @@ def test_logits_and_their_gradients(kind, dtype):
     """Where logits are wanted, norm and head are the stock ones behind our layers."""
     model, batch = make_model(kind).to(dtype).eval(), draw_batch()
     outputs, gradients = {"stock": model(**batch)}, {"stock": step(model, batch)[1]}
-    with exact_copy(model) as exact:
+    with fp64.copy_of(model) as exact:
         outputs["exact"], gradients["exact"] = exact(**batch), step(exact, batch)[1]
     coda.patch(model)
     outputs["ours"], gradients["ours"] = model(**batch), step(model, batch)[1]

@@ -8,6 +8,7 @@
     record.py     the way in: straight to the core, a lean autograd.Function, or the ops (route.py decides)
     entry.py      coda_cpp.gemm and elementwise, where torch watches
     arguments.py  x and the weights of functional.py, checked
+    options.py    eps, bases and heads, checked for functional.py and nn
     frequencies.py  those of a rotary embedding given by its base, kept for each device
     loss.py       cross entropy of a linear layer; chunks.py makes it and its gradients, a chunk of logits at a time
 """
